@@ -2,8 +2,8 @@
  *
  * Parsing takes the whole text or refuses it with one sentence that says what was expected:
  * nothing negative, no NaN, no trailing text, no silent overflow or rounding to zero. The locale
- * has no influence: a decimal point is a point. Units are not case sensitive except where case is
- * the only difference (`m` is a minute in times and nothing elsewhere; `M` is a million).
+ * has no influence: a decimal point is a point. One space may stand before the unit. Units of time
+ * are lower case (`m` is a minute); in all others the case of letters does not matter.
  *
  * Two printers per quantity: `_print` is exact and parses back to the same value (defaults, plans,
  * argv), `_show` is for reading: three significant digits and a unit. All return `out`.
@@ -42,7 +42,8 @@ const char *pt_count_print(char *out, size_t cap, uint64_t count);
 const char *pt_rate_print(char *out, size_t cap, struct pt_rate rate);
 const char *pt_time_print(char *out, size_t cap, pt_ns time);
 const char *pt_percent_print(char *out, size_t cap, double percent);
-/* The shortest decimal form that reads back as the same double, at most 17 digits. */
+/* The shortest decimal form, without exponent, that reads back as the same double: for 0 and
+ * magnitudes from 1e-9 to 1e18; others are clamped into that range. Not finite: "-". */
 const char *pt_real_print(char *out, size_t cap, double value);
 
 /* `94.1 Gbit/s`, `1.25 Mpps`, `812 operations/s`: SI prefix between number and unit. Not finite:

@@ -28,14 +28,13 @@ struct pt_link {
 int pt_link_read(struct pt_link *l, unsigned ifindex, struct pt_err *e) PT_MUST_USE;
 
 struct pt_qdisc_stats {
-    char kind[16];   /* of the root: "fq_codel", "mq", "noqueue" (which counts nothing), … */
-    unsigned qdiscs; /* summed: the root, or its children where the root does not count itself */
+    char kind[16]; /* of the root: "fq_codel", "mq", …; "noqueue" counts nothing */
     uint64_t packets, bytes, drops, overlimits, requeues;
     uint64_t backlog_bytes, backlog_packets;
 };
 
-/* What the root queueing discipline of the interface counted since it was made. Never partial:
- * 0 or a negative errno. */
+/* What the root queueing discipline of the interface, children included, counted since it was made.
+ * Packets that bypass it (AF_XDP, PACKET_QDISC_BYPASS) are in the interface's counters only. */
 int pt_qdisc_read(struct pt_qdisc_stats *q, unsigned ifindex, struct pt_err *e) PT_MUST_USE;
 
 #endif
