@@ -1,4 +1,4 @@
-/* proc.h: processes: children that cannot outlive us, what they cost, signals, limits.
+/* proc.h: processes: children that cannot outlive us, what they cost, the descriptor limit.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PT_OS_PROC_H
@@ -55,21 +55,6 @@ void pt_child_end(struct pt_child *c, pt_ns grace_ns, struct pt_exit *x);
 
 /* The name in ps and top, 15 bytes at most. */
 void pt_proc_name(const char *name);
-
-/* ---- signals */
-
-/* SIGINT and SIGTERM are noted, without SA_RESTART (blocking calls end with EINTR); SIGPIPE is
- * ignored. Installing again forgets what was seen. */
-int pt_signals_install(struct pt_err *e) PT_MUST_USE;
-/* The last of the two that came, or 0. */
-int pt_signal_seen(void);
-/* How many came: a second one means "now". */
-unsigned pt_signal_count(void);
-/* Readable (POLLIN) once a signal has come: closes the gap between looking and sleeping. Nobody
- * reads it. -1 before the install. */
-int pt_signal_fd(void);
-/* Notes `signal` as if it had come (tests, and a command received from elsewhere). */
-void pt_signal_note(int signal);
 
 /* ---- limits */
 
