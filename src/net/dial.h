@@ -18,7 +18,6 @@ struct pt_dial {
     uint32_t flow;       /* its id, unique in the session */
     struct pt_addr from; /* source address and port; len 0: any */
     int fd;              /* out: the open flow, blocking mode, CLOEXEC; the caller's */
-    pt_ns connect_ns;    /* out: how long connect(2) took; 0 for UDP */
 };
 
 /* Opens `count` flows of `type` (SOCK_STREAM, SOCK_DGRAM) to `server`, the control connection's

@@ -25,7 +25,11 @@ struct pt_control_decoder {
 void pt_control_decoder_init(struct pt_control_decoder *d, size_t limit);
 void pt_control_decoder_fini(struct pt_control_decoder *d);
 
-/* Bytes that may be fed now without passing the limit; never 0 unless a whole message waits. */
+/* 1: a whole message waits; 0: more bytes are needed; -EMSGSIZE: its length is 0 or beyond the
+ * limit; or what failed before. */
+int pt_control_waiting(const struct pt_control_decoder *d) PT_MUST_USE;
+/* Bytes that may be fed now: up to the end of the message at the front. 0 when pt_control_waiting
+ * is not 0. */
 size_t pt_control_room(const struct pt_control_decoder *d);
 /* Takes at most pt_control_room bytes. 0, -EMSGSIZE, -ENOMEM. */
 int pt_control_feed(struct pt_control_decoder *d, const void *bytes, size_t n) PT_MUST_USE;
