@@ -13,7 +13,13 @@
  *
  * File descriptors are handed over in blocking mode (listeners: O_NONBLOCK); the loop passes
  * MSG_DONTWAIT itself, and in exchange may block in recv(2) when one receive is all it waits for:
- * that saves epoll's share of every wake-up.
+ * that saves epoll's share of every wake-up. SO_RCVTIMEO belongs to the loop while a receive is
+ * active; pt_recv_stop sets it back to 0.
+ *
+ * One receive per descriptor, and on a stream one send at a time. Before a descriptor is closed its
+ * operations are stopped, or have had their last callback. Stop a stream's receive only to close
+ * it: bytes that io_uring has taken from the socket by then are lost with it. A loop belongs to the
+ * process that made it: make it after fork(2).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PT_EV_LOOP_H
@@ -62,9 +68,10 @@ pt_ns pt_loop_now(const struct pt_loop *l);
 /* Reads the clock afresh and returns it. */
 pt_ns pt_loop_touch(struct pt_loop *l);
 
-/* Waits until something happens or `deadline` (PT_NS_MAX: forever; now or past: only poll), then
- * runs what is due. Signals end the wait early. Returns the number of callbacks run, or a negative
- * errno. */
+/* Waits until something happens or `deadline` (PT_NS_MAX: none; now or past: only poll), then runs
+ * what is due. Returns the number of callbacks run, or a negative errno. Signals end the wait
+ * early, and 50 ms do, so a caller that looks at a flag set by a signal handler between steps needs
+ * nothing else. Not to be called from a callback. */
 int pt_loop_step(struct pt_loop *l, pt_ns deadline) PT_MUST_USE;
 
 /* ---- receive, multishot */
@@ -95,20 +102,28 @@ typedef void pt_recv_fn(struct pt_recv *r, uint8_t *buf, ssize_t n,
 struct pt_recv {
     int fd;
     enum pt_recv_kind kind;
-    uint8_t *into; /* optional: receive here instead of a pooled buffer (streams: large blocks) */
-    size_t into_size;
+    uint8_t *into;    /* optional: receive here instead of a pooled buffer (streams: large blocks);
+                         not with DGRAM_META */
+    size_t into_size; /* DISCARD: most bytes dropped per call; 0 = 1 MiB */
     unsigned batch; /* datagrams per system call (recvmmsg), streams: calls per readiness; 0 = 1 */
     pt_recv_fn *fn;
     void *ctx;
     struct { /* the back end's */
-        uint32_t slot, generation;
+        uint32_t slot;
         bool active;
+        bool primed; /* epoll: SO_RCVTIMEO is set; io_uring: more bytes are known to wait */
         struct pt_recv *prev, *next;
     } p;
 };
 
+/* -EBUSY: already started, or (epoll) another receive has this descriptor. */
 int pt_recv_start(struct pt_loop *l, struct pt_recv *r) PT_MUST_USE;
+/* Nothing happens when it is not active. */
 void pt_recv_stop(struct pt_loop *l, struct pt_recv *r);
+static inline bool pt_recv_active(const struct pt_recv *r)
+{
+    return r->p.active;
+}
 
 /* ---- one-shot operations */
 
@@ -121,14 +136,23 @@ struct pt_op {
     void *ctx;
     struct { /* the back end's */
         int fd;
-        uint8_t kind;
+        uint8_t kind; /* enum pt_op_kind, backend.h */
         bool active;
-        uint32_t slot, generation, events;
-        const void *buf;
-        size_t len;
+        bool resting; /* accept: pausing after -EMFILE */
+        int res;
+        uint32_t slot, events, round;
+        const uint8_t *buf;
+        size_t len, done;
         struct pt_op *prev, *next;
     } p;
 };
+
+static inline bool pt_op_active(const struct pt_op *op)
+{
+    return op->p.active;
+}
+
+/* All four return 0, or a negative errno without a callback (-EBUSY: `op` is already active). */
 
 /* Sends all of `buf` (stream) or one datagram; `buf` must stay until the callback. The epoll back
  * end tries at once and may run the callback before it returns; what does not fit goes on later.
@@ -138,13 +162,14 @@ int pt_op_send(struct pt_loop *l, struct pt_op *op, int fd, const void *buf,
 /* Connects; the socket is left in blocking mode. res: 0 or a negative errno. */
 int pt_op_connect(struct pt_loop *l, struct pt_op *op, int fd, const struct sockaddr *to,
                   socklen_t to_len) PT_MUST_USE;
-/* Multishot accept. res: the new descriptor (blocking, CLOEXEC), or a negative errno (-EMFILE does
- * not end it). */
+/* Multishot accept. res: the new descriptor (blocking, CLOEXEC), or a negative errno (-EMFILE and
+ * its like do not end it: the loop tries again 10 ms later). */
 int pt_op_accept(struct pt_loop *l, struct pt_op *op, int listen_fd) PT_MUST_USE;
 /* One-shot poll for POLLIN, POLLOUT, … (poll(2) bits). res: the events. */
 int pt_op_poll(struct pt_loop *l, struct pt_op *op, int fd, unsigned events) PT_MUST_USE;
-/* No callback after this returns. The kernel may still hold `buf` of a stream send until the loop's
- * next step on io_uring: callers keep buffers in the worker's arena, which outlives the loop. */
+/* No callback after this returns; nothing happens when it is not active. The kernel may still hold
+ * `buf` of a stream send until the loop's next step on io_uring: callers keep buffers in the
+ * worker's arena, which outlives the loop. */
 void pt_op_cancel(struct pt_loop *l, struct pt_op *op);
 
 /* ---- timers */
@@ -161,7 +186,14 @@ struct pt_timer {
     } p;
 };
 
-/* Calls back once, at or after `due`, within pt_loop_step; setting again moves it. */
+static inline bool pt_timer_active(const struct pt_timer *t)
+{
+    return t->p.index != 0;
+}
+
+/* Calls back once, at or after `due`, within pt_loop_step; setting again moves it. One step runs no
+ * more timers than were set when it began to, so a timer that sets itself to an instant already
+ * past cannot starve the sockets. -ENOMEM, or -ENOSPC above 16 Mi timers. */
 int pt_timer_set(struct pt_loop *l, struct pt_timer *t, pt_ns due) PT_MUST_USE;
 void pt_timer_cancel(struct pt_loop *l, struct pt_timer *t);
 
