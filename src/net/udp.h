@@ -18,7 +18,7 @@ int pt_udp_gro(int fd, bool on) PT_MUST_USE;
  * the kernel has none (before 4.18). */
 int pt_udp_segment(int fd, unsigned seg) PT_MUST_USE;
 /* How many segments one send may have: 128 (Linux 6.9 and later), 64, or 0 without offload. Found
- * by sending once over a loopback socket pair of its own; about 50 us, remembered by nobody. */
+ * by sending once over a loopback socket pair of its own, about 50 us. */
 unsigned pt_udp_gso_segments(void);
 /* The largest multiple of `seg` that one GSO send can carry: at most `segments` of them and at most
  * 65535 bytes less the headers; 0 when `seg` is 0. */
