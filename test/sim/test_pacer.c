@@ -316,6 +316,19 @@ static void poisson_gaps_are_exponential(void **state)
     assert_true(fabs(longer / GAPS - share) < 5 * sqrt(share * (1 - share) / GAPS));
 }
 
+/* Gaps of 10 ns on average: cutting off what is below a nanosecond would show as 5 % in the mean.
+ */
+static void poisson_keeps_parts_of_a_nanosecond(void **state)
+{
+    (void)state;
+    struct pt_pacer p = begun(
+        (struct pt_pacer_spec){.mode = PT_PACER_POISSON, .rate_ops = 1e8, .seed = seed}, 0, 1);
+    pt_ns due = START;
+    for (unsigned i = 0; i < GAPS; i++)
+        due = pt_pacer_take(&p);
+    assert_true(fabs((double)(due - START) / GAPS / 10 - 1) < 5 / sqrt(GAPS));
+}
+
 /* Three workers with 4, 3 and 3 of ten flows, merged: counts per 10 ms have mean and variance of
  * the whole rate (a Poisson count's variance equals its mean; its standard error is about
  * mean*sqrt(2/n)), and each worker its flows' share. */
@@ -386,6 +399,20 @@ static void poisson_steps(void **state)
     }
     for (unsigned i = 0; i < 2; i++)
         assert_true(fabs(count[i] - 200000.0) < 5 * sqrt(200000));
+
+    /* One a second, then 100 in the next 0.1 s: the wait for the slow one must shrink, or it would
+     * eat most of the fast step. */
+    static const struct pt_pacer_step sudden[] = {{1, PT_S}, {1000, 100 * PT_MS}};
+    unsigned fast = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        p = begun(
+            (struct pt_pacer_spec){
+                .mode = PT_PACER_POISSON, .steps = sudden, .step_count = 2, .seed = seed + i},
+            0, 1);
+        while (pt_pacer_next(&p) != PT_NS_MAX)
+            fast += pt_pacer_take(&p) >= START + PT_S;
+    }
+    assert_true(fabs(fast - 100000.0) < 5 * sqrt(100000));
 }
 
 int main(void)
@@ -403,6 +430,7 @@ int main(void)
         cmocka_unit_test(steps_count_and_split_exactly),
         cmocka_unit_test(changes_while_running),
         cmocka_unit_test(poisson_gaps_are_exponential),
+        cmocka_unit_test(poisson_keeps_parts_of_a_nanosecond),
         cmocka_unit_test(poisson_workers_merge),
         cmocka_unit_test(poisson_is_seeded),
         cmocka_unit_test(poisson_steps),

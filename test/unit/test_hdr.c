@@ -102,6 +102,34 @@ static void encode(const struct pt_hist *h, struct pt_buf *text)
     assert_int_equal(strncmp(pt_buf_str(text), "HISTFA", 6), 0);
 }
 
+/* The payload within a text; returns its length. */
+static size_t payload_in(const char *text, uint8_t *to, size_t cap)
+{
+    struct pt_buf outer;
+    pt_buf_init(&outer, 4096);
+    assert_int_equal(pt_base64_decode(&outer, text, strlen(text)), 0);
+    uLongf size = cap;
+    assert_int_equal(uncompress(to, &size, (const Bytef *)outer.bytes + 8, outer.len - 8), Z_OK);
+    pt_buf_fini(&outer);
+    return size;
+}
+
+/* The counts come out as the other implementation wrote them, byte for byte. */
+static void writes_what_javascript_writes(void **state)
+{
+    (void)state;
+    struct pt_buf text;
+    uint8_t ours[200], theirs[200];
+    decode(js_powers);
+    encode(&back, &text);
+    size_t size = payload_in(pt_buf_str(&text), ours, sizeof(ours));
+    assert_int_equal(size, payload_in(js_powers, theirs, sizeof(theirs)));
+    assert_memory_equal(ours, theirs, 8);
+    assert_memory_equal(ours + 12, theirs + 12, 20);
+    assert_memory_equal(ours + 40, theirs + 40, size - 40);
+    pt_buf_fini(&text);
+}
+
 static void round_trip(void)
 {
     struct pt_buf text;
@@ -329,11 +357,17 @@ static void refuses_other_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_the_java_implementation), cmocka_unit_test(reads_javascript),
-        cmocka_unit_test(own_text_reads_back),           cmocka_unit_test(full_histogram_fits),
-        cmocka_unit_test(beyond_the_format_is_counted),  cmocka_unit_test(encode_keeps_the_ceiling),
-        cmocka_unit_test(reads_a_hand_made_payload),     cmocka_unit_test(refuses_damage),
-        cmocka_unit_test(refuses_counts_out_of_bounds),  cmocka_unit_test(refuses_other_texts),
+        cmocka_unit_test(reads_the_java_implementation),
+        cmocka_unit_test(reads_javascript),
+        cmocka_unit_test(writes_what_javascript_writes),
+        cmocka_unit_test(own_text_reads_back),
+        cmocka_unit_test(full_histogram_fits),
+        cmocka_unit_test(beyond_the_format_is_counted),
+        cmocka_unit_test(encode_keeps_the_ceiling),
+        cmocka_unit_test(reads_a_hand_made_payload),
+        cmocka_unit_test(refuses_damage),
+        cmocka_unit_test(refuses_counts_out_of_bounds),
+        cmocka_unit_test(refuses_other_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
