@@ -17,7 +17,7 @@ static bool mask(uint8_t bytes[16], size_t size, unsigned bits)
     bool cleared = false;
     for (size_t i = 0; i < size; i++) {
         unsigned keep = bits > 8 * i ? bits - 8 * (unsigned)i : 0;
-        uint8_t kept = keep >= 8 ? bytes[i] : (uint8_t)(bytes[i] & ~(0xffU >> keep));
+        uint8_t kept = (uint8_t)(keep >= 8 ? bytes[i] : bytes[i] & ~(0xffU >> keep));
         cleared |= kept != bytes[i];
         bytes[i] = kept;
     }
