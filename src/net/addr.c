@@ -521,7 +521,7 @@ const char *pt_addr_print_ip(const struct pt_addr *a, char out[PT_ADDR_TEXT])
     case AF_UNIX:
         return print_unix(a, out);
     default:
-        strcpy(out, "-");
+        memcpy(out, "-", sizeof("-"));
         return out;
     }
 }

@@ -191,7 +191,7 @@ int pt_reorder_parse(const char *text, void *field, struct pt_err *e)
         if (!rc && !by)
             rc = pt_fail(e, -EINVAL, "by: is missing");
         /* Digits alone are packets; a time has its unit. */
-        if (!rc && strspn(by, "0123456789") == strlen(by))
+        if (!rc && by && strspn(by, "0123456789") == strlen(by))
             rc = pt_count_parse(by, &packets, e);
         else if (!rc)
             rc = pt_time_parse(by, &r.by_ns, e);

@@ -25,13 +25,13 @@ enum { FOUND = 1 };
 static void take_text(char *out, size_t cap, const struct rtattr *a)
 {
     if (a)
-        snprintf(out, cap, "%.*s", (int)RTA_PAYLOAD(a), (const char *)RTA_DATA(a));
+        snprintf(out, cap, "%.*s", (int)RTA_PAYLOAD(a), (const char *)pt_nl_value(a));
 }
 
 static void take_u32(unsigned *out, const struct rtattr *a)
 {
     if (a)
-        memcpy(out, RTA_DATA(a), sizeof(*out));
+        memcpy(out, pt_nl_value(a), sizeof(*out));
 }
 
 static void take_counters(struct pt_link *l, const struct rtattr *a)
@@ -41,7 +41,7 @@ static void take_counters(struct pt_link *l, const struct rtattr *a)
     const size_t known = offsetof(struct rtnl_link_stats64, rx_nohandler);
     if (!a || RTA_PAYLOAD(a) < known)
         return;
-    memcpy(&s, RTA_DATA(a), known);
+    memcpy(&s, pt_nl_value(a), known);
     l->rx_packets = s.rx_packets;
     l->tx_packets = s.tx_packets;
     l->rx_bytes = s.rx_bytes;
@@ -58,7 +58,7 @@ static int visit_link(void *ctx, const struct nlmsghdr *m)
     const size_t fixed = sizeof(struct ifinfomsg);
     if (m->nlmsg_type != RTM_NEWLINK || m->nlmsg_len < NLMSG_LENGTH(fixed))
         return -EBADMSG;
-    const struct ifinfomsg *i = NLMSG_DATA(m);
+    const struct ifinfomsg *i = pt_nl_body(m);
     l->arp_type = i->ifi_type;
     l->up = i->ifi_flags & IFF_UP;
     l->loopback = i->ifi_flags & IFF_LOOPBACK;
@@ -71,13 +71,13 @@ static int visit_link(void *ctx, const struct nlmsghdr *m)
     take_counters(l, pt_nl_find(m, fixed, IFLA_STATS64, 0));
     const struct rtattr *mac = pt_nl_find(m, fixed, IFLA_ADDRESS, 6);
     if (mac && l->ethernet)
-        memcpy(l->mac, RTA_DATA(mac), 6);
+        memcpy(l->mac, pt_nl_value(mac), 6);
     const struct rtattr *kind = pt_nl_find(m, fixed, IFLA_LINKINFO, 0);
     if (kind)
         take_text(l->kind, sizeof(l->kind), pt_nl_nested(kind, IFLA_INFO_KIND, 1));
     const struct rtattr *xdp = pt_nl_find(m, fixed, IFLA_XDP, 0);
     const struct rtattr *attached = xdp ? pt_nl_nested(xdp, IFLA_XDP_ATTACHED, 1) : NULL;
-    l->xdp = attached && *(const uint8_t *)RTA_DATA(attached) != XDP_ATTACHED_NONE;
+    l->xdp = attached && *(const uint8_t *)pt_nl_value(attached) != XDP_ATTACHED_NONE;
     return FOUND;
 }
 
@@ -151,16 +151,16 @@ static void take_qdisc(struct pt_qdisc_stats *q, const struct nlmsghdr *m)
     const struct rtattr *queue = pt_nl_nested(s, TCA_STATS_QUEUE, sizeof(struct gnet_stats_queue));
     if (basic) {
         struct gnet_stats_basic b = {0};
-        memcpy(&b, RTA_DATA(basic), 12); /* without the padding at its end */
+        memcpy(&b, pt_nl_value(basic), 12); /* without the padding at its end */
         uint64_t packets = b.packets;
         if (wide) /* present where 32 bits may have wrapped */
-            memcpy(&packets, RTA_DATA(wide), 8);
+            memcpy(&packets, pt_nl_value(wide), 8);
         q->packets = packets;
         q->bytes = b.bytes;
     }
     if (queue) {
         struct gnet_stats_queue u;
-        memcpy(&u, RTA_DATA(queue), sizeof(u));
+        memcpy(&u, pt_nl_value(queue), sizeof(u));
         q->drops = u.drops;
         q->overlimits = u.overlimits;
         q->requeues = u.requeues;
@@ -175,7 +175,7 @@ static int visit_qdisc(void *ctx, const struct nlmsghdr *m)
     struct qdisc_walk *w = ctx;
     if (m->nlmsg_type != RTM_NEWQDISC || m->nlmsg_len < NLMSG_LENGTH(sizeof(struct tcmsg)))
         return 0;
-    const struct tcmsg *tc = NLMSG_DATA(m);
+    const struct tcmsg *tc = pt_nl_body(m);
     if (tc->tcm_ifindex != w->ifindex || tc->tcm_parent != TC_H_ROOT)
         return 0;
     take_text(w->sum->kind, sizeof(w->sum->kind), pt_nl_find(m, sizeof(*tc), TCA_KIND, 1));

@@ -32,23 +32,31 @@ void pt_nl_add(struct pt_nl_request *r, uint16_t type, const void *value, size_t
     r->head.nlmsg_len = (uint32_t)(at + RTA_LENGTH(n));
 }
 
+/* The message behind m, of which n bytes are left; never past the end. */
+static const struct nlmsghdr *next(const struct nlmsghdr *m, size_t *n)
+{
+    size_t step = NLMSG_ALIGN(m->nlmsg_len);
+    *n -= step < *n ? step : *n;
+    return (const void *)((const uint8_t *)m + step);
+}
+
 /* One datagram of answers. True when the walk is over, with its result in `code`. */
 static bool visit_all(const struct nlmsghdr *m, size_t n, bool dump, pt_nl_visit *visit, void *ctx,
                       int *code)
 {
-    for (; NLMSG_OK(m, n); m = NLMSG_NEXT(m, n)) {
+    for (; NLMSG_OK(m, n); m = next(m, &n)) {
         if (m->nlmsg_seq != 1)
             continue;
         *code = 0;
         if (m->nlmsg_type == NLMSG_DONE) { /* its content, where there is one, is an errno */
             if (m->nlmsg_len >= NLMSG_LENGTH(sizeof(*code)))
-                memcpy(code, NLMSG_DATA(m), sizeof(*code));
+                memcpy(code, pt_nl_body(m), sizeof(*code));
             return true;
         }
         if (m->nlmsg_type == NLMSG_ERROR) {
             *code = m->nlmsg_len < NLMSG_LENGTH(sizeof(struct nlmsgerr))
                         ? -EBADMSG
-                        : ((const struct nlmsgerr *)NLMSG_DATA(m))->error;
+                        : ((const struct nlmsgerr *)pt_nl_body(m))->error;
             return true;
         }
         *code = visit(ctx, m);
@@ -123,5 +131,5 @@ const struct rtattr *pt_nl_find(const struct nlmsghdr *message, size_t fixed_byt
 
 const struct rtattr *pt_nl_nested(const struct rtattr *outer, uint16_t type, size_t at_least)
 {
-    return find(RTA_DATA(outer), RTA_PAYLOAD(outer), type, at_least);
+    return find(pt_nl_value(outer), RTA_PAYLOAD(outer), type, at_least);
 }

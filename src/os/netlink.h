@@ -33,6 +33,17 @@ typedef int pt_nl_visit(void *ctx, const struct nlmsghdr *message);
  * with -ETIMEDOUT after two seconds of silence. */
 int pt_nl_ask(const struct pt_nl_request *r, pt_nl_visit *visit, void *ctx) PT_MUST_USE;
 
+/* What a message and an attribute hold, without losing const as the kernel's macros do. */
+static inline const void *pt_nl_body(const struct nlmsghdr *message)
+{
+    return (const uint8_t *)message + NLMSG_HDRLEN;
+}
+
+static inline const void *pt_nl_value(const struct rtattr *attribute)
+{
+    return (const uint8_t *)attribute + RTA_LENGTH(0);
+}
+
 /* The attribute `type` behind the `fixed_bytes` of a message, or nested in another; NULL when it is
  * not there or shorter than `at_least`. */
 const struct rtattr *pt_nl_find(const struct nlmsghdr *message, size_t fixed_bytes, uint16_t type,

@@ -197,10 +197,10 @@ void pt_child_end(struct pt_child *c, pt_ns grace_ns, struct pt_exit *x)
     if (c->pid <= 0)
         return;
     pt_ns deadline = pt_clock_now() + grace_ns;
-    int rc = pt_child_signal(c, SIGTERM);
     /* A stopped process takes SIGTERM only once it goes on. */
+    int rc = pt_child_signal(c, SIGTERM);
     if (rc == 0)
-        rc = pt_child_signal(c, SIGCONT);
+        (void)!pt_child_signal(c, SIGCONT);
     do
         rc = pt_child_wait(c, deadline, x);
     while (rc == -EINTR);

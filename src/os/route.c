@@ -48,14 +48,14 @@ static void take_next_hop(struct pt_route *r, const struct nlmsghdr *m)
     r->next_hop_family = r->family;
     const struct rtattr *gateway = pt_nl_find(m, sizeof(struct rtmsg), RTA_GATEWAY, n);
     if (gateway) {
-        memcpy(r->next_hop, RTA_DATA(gateway), n);
+        memcpy(r->next_hop, pt_nl_value(gateway), n);
         r->gatewayed = true;
         return;
     }
     const struct rtattr *via = pt_nl_find(m, sizeof(struct rtmsg), RTA_VIA, sizeof(struct rtvia));
     if (!via)
         return;
-    const struct rtvia *v = RTA_DATA(via);
+    const struct rtvia *v = pt_nl_value(via);
     const size_t bytes = RTA_PAYLOAD(via) - sizeof(*v);
     if (bytes < address_bytes(v->rtvia_family))
         return;
@@ -70,7 +70,7 @@ static int visit_route(void *ctx, const struct nlmsghdr *m)
     struct pt_route *r = ctx;
     if (m->nlmsg_type != RTM_NEWROUTE || m->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)))
         return -EBADMSG;
-    const struct rtmsg *rt = NLMSG_DATA(m);
+    const struct rtmsg *rt = pt_nl_body(m);
     switch (rt->rtm_type) {
     case RTN_UNICAST:
         break;
@@ -88,13 +88,13 @@ static int visit_route(void *ctx, const struct nlmsghdr *m)
     const struct rtattr *oif = pt_nl_find(m, sizeof(*rt), RTA_OIF, 4);
     if (!oif) /* several next hops and no choice made, which the lookup does not do */
         return -EBADMSG;
-    memcpy(&r->ifindex, RTA_DATA(oif), 4);
+    memcpy(&r->ifindex, pt_nl_value(oif), 4);
     take_next_hop(r, m);
     const size_t n = address_bytes(r->family);
     const struct rtattr *source = pt_nl_find(m, sizeof(*rt), RTA_PREFSRC, n);
     static const uint8_t unspecified[16];
     if (source && memcmp(r->source, unspecified, n) == 0)
-        memcpy(r->source, RTA_DATA(source), n);
+        memcpy(r->source, pt_nl_value(source), n);
     return FOUND;
 }
 
@@ -184,11 +184,11 @@ static int visit_neighbour(void *ctx, const struct nlmsghdr *m)
     struct neighbour_search *s = ctx;
     if (m->nlmsg_type != RTM_NEWNEIGH || m->nlmsg_len < NLMSG_LENGTH(sizeof(struct ndmsg)))
         return 0;
-    const struct ndmsg *nd = NLMSG_DATA(m);
+    const struct ndmsg *nd = pt_nl_body(m);
     const size_t n = address_bytes(s->route->next_hop_family);
     const struct rtattr *address = pt_nl_find(m, sizeof(*nd), NDA_DST, n);
     if (nd->ndm_family != s->route->next_hop_family || nd->ndm_ifindex != (int)s->route->ifindex ||
-        !address || memcmp(RTA_DATA(address), s->route->next_hop, n) != 0)
+        !address || memcmp(pt_nl_value(address), s->route->next_hop, n) != 0)
         return 0;
     s->failed = nd->ndm_state & NUD_FAILED;
     const struct rtattr *mac = pt_nl_find(m, sizeof(*nd), NDA_LLADDR, 6);
@@ -196,7 +196,7 @@ static int visit_neighbour(void *ctx, const struct nlmsghdr *m)
         NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE;
     if (!mac || !(nd->ndm_state & valid))
         return 0;
-    memcpy(s->route->next_hop_mac, RTA_DATA(mac), 6);
+    memcpy(s->route->next_hop_mac, pt_nl_value(mac), 6);
     return FOUND;
 }
 

@@ -88,6 +88,8 @@ static void need(struct assembler *a, int len)
 
 static void load_map(struct assembler *a, unsigned dst, int map_fd)
 {
+    /* Two of the three are 0; all are named as the instruction set does. */
+    /* NOLINTNEXTLINE(misc-redundant-expression) */
     emit(a, BPF_LD | BPF_DW | BPF_IMM, dst, BPF_PSEUDO_MAP_FD, 0, map_fd);
     emit(a, 0, 0, 0, 0, 0); /* the upper half of a 16-byte instruction */
 }

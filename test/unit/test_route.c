@@ -122,7 +122,7 @@ static void finds_nested_attributes(void **state)
     assert_non_null(outer);
     const struct rtattr *found = pt_nl_nested(outer, 9, 4);
     assert_non_null(found);
-    assert_memory_equal(RTA_DATA(found), &value, 4);
+    assert_memory_equal(pt_nl_value(found), &value, 4);
     assert_null(pt_nl_nested(outer, 9, 5));
     assert_null(pt_nl_nested(outer, 4, 0));
 }
