@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "os/xsk.h"
 
+#include "os/clock.h"
+
 #include <errno.h>
 #include <linux/if_xdp.h>
 #include <poll.h>
@@ -166,6 +168,8 @@ static void tune(struct pt_xsk *x, unsigned busy_poll_us)
     }
 }
 
+#define RELEASE_NS 300000000 /* a busy queue: how long it is waited for */
+
 static int bind_queue(struct pt_xsk *x, const struct pt_xsk_spec *spec)
 {
     struct sockaddr_xdp to = {.sxdp_family = AF_XDP,
@@ -174,8 +178,14 @@ static int bind_queue(struct pt_xsk *x, const struct pt_xsk_spec *spec)
                               .sxdp_queue_id = spec->queue};
     if (spec->copy_only)
         to.sxdp_flags |= XDP_COPY; /* else the kernel tries zero copy first, then copies */
-    if (bind(x->fd, (const struct sockaddr *)(const void *)&to, sizeof(to)) < 0)
-        return -errno;
+    /* The kernel gives a closed socket's queue back a little later: wait for that, not for a live
+     * one. */
+    pt_ns give_up = pt_clock_now() + RELEASE_NS;
+    while (bind(x->fd, (const struct sockaddr *)(const void *)&to, sizeof(to)) < 0) {
+        if (errno != EBUSY || pt_clock_now() >= give_up)
+            return -errno;
+        pt_clock_sleep_until(pt_clock_now() + RELEASE_NS / 100);
+    }
     struct xdp_options options = {0};
     socklen_t n = sizeof(options);
     if (getsockopt(x->fd, SOL_XDP, XDP_OPTIONS, &options, &n) == 0)

@@ -189,7 +189,8 @@ def test_links_are_the_kernels():
         tc = subprocess.run(lab.argv(0, ["tc", "-s", "-json", "qdisc", "show", "dev", "eth0"]), check=True, timeout=20,
                             capture_output=True, text=True)
         root = [q for q in json.loads(tc.stdout) if q.get("root")][0]
+        after = _result(_start(lab, 0, "link", "eth0"))  # neighbour discovery sends in between
         assert found["qdisc"] == root["kind"] == "pfifo", (found, root)
         for ours, theirs in (("qdisc_packets", "packets"), ("qdisc_bytes", "bytes"), ("qdisc_drops", "drops"),
                              ("overlimits", "overlimits"), ("requeues", "requeues")):
-            assert found[ours] == root[theirs], (found, root)
+            assert found[ours] <= root[theirs] <= after[ours], (found, root, after)
