@@ -18,6 +18,6 @@ format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:
-	@rm -rf build build-asan build-fuzz
+	@rm -rf build build-clang build-asan build-fuzz
 
 .PHONY: all demo check bench asan fuzz format clean
