@@ -2,7 +2,8 @@
  * options of the one workload.
  *
  * Immutable once a run starts. Nothing here is resolved or measured: names of hosts are text,
- * `size` 0 means the workload's own, `workers` 0 means one per CPU.
+ * `size` 0 means the workload's own. `workers` 0 means one per CPU when nobody gave it, and one
+ * worker inside this process when somebody did (pt_plan_given tells).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PT_MODEL_PLAN_H
