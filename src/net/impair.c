@@ -117,6 +117,9 @@ void pt_impair_record_merge(struct pt_impair_record *into, const struct pt_impai
     into->departed_bytes += from->departed_bytes;
     into->reordered += from->reordered;
     into->forgotten += from->forgotten;
+    into->unseen += from->unseen;
+    into->refused += from->refused;
+    into->unsent += from->unsent;
     pt_hist_merge(&into->delay, &from->delay);
     pt_hist_merge(&into->lateness, &from->lateness);
 }

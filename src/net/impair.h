@@ -117,9 +117,13 @@ struct pt_impair_record {
     uint64_t stalled;              /* would have left during a stall */
     /* By the departure queue. */
     uint64_t departed, departed_bytes;
-    uint64_t reordered;   /* left after a later packet of its flow (RFC 4737 3.4); copies apart */
-    uint64_t forgotten;   /* their flow ended first */
-    struct pt_hist delay; /* ns from offer to the due departure, of each departed one */
+    uint64_t reordered; /* left after a later packet of its flow (RFC 4737 3.4); copies apart */
+    uint64_t forgotten; /* their flow ended first */
+    /* By the server around the path. */
+    uint64_t unseen;         /* dropped by the receiving socket, before the path */
+    uint64_t refused;        /* from an address that is not served, or too long */
+    uint64_t unsent;         /* departed, and then refused by the kernel */
+    struct pt_hist delay;    /* ns from offer to the due departure, of each departed one */
     struct pt_hist lateness; /* ns from the due departure to the real one: the error of the truth */
 };
 

@@ -1,0 +1,204 @@
+/* truth.c: `pitot truth`: a server with known delay, loss and stalls, to check any load tool.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "service/truth.h"
+
+#include "cmd/cmd.h"
+#include "model/manual.h"
+#include "net/cidr.h"
+#include "os/clock.h"
+#include "os/proc.h"
+#include "os/signal.h"
+#include "service/echo.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ECHO_MAX 8
+
+struct truth_opts {
+    struct pt_strs echo;
+    struct pt_strs allow;
+    char json[256];
+};
+
+static const struct pt_opt own_opts[] = {
+    {PT_OPT_FIELD(struct truth_opts, echo, PT_OPT_LIST), .name = "echo", .metavar = "KIND:PORT",
+     .group = "Server",
+     .help = "sends back what it gets, for tools that are not pitot: udp:PORT, tcp:PORT on the "
+             "loopback, or udp:ADDR:PORT; several allowed"},
+    {PT_OPT_FIELD(struct truth_opts, allow, PT_OPT_LIST), .name = "allow", .metavar = "CIDR",
+     .flags = PT_OPT_COMMAS,
+     .help = "who is answered; without it an echo answers only this host's own addresses"},
+    {PT_OPT_FIELD(struct truth_opts, json, PT_OPT_STRING), .name = "json", .metavar = "F",
+     .flags = PT_OPT_LOCAL, .help = "writes what was injected to F at the end"},
+    {0}};
+
+static const struct pt_manual manual = {
+    .command = "truth",
+    .summary = "a server with known delay, loss and stalls, to check any load tool",
+    .usage = "[options]",
+    .examples = "pitot truth --stall 100ms/1s\tfor pitot lat HOST\n"
+                "pitot truth --echo udp:7000 --delay 5ms --loss every:100\tfor any tool"};
+
+/* One echo service in a process of its own. */
+struct echo {
+    struct pt_echo *service;
+    struct pt_child child;
+};
+
+struct truth {
+    struct pt_impairment impairment;
+    struct truth_opts opts;
+    struct echo echoes[ECHO_MAX];
+    unsigned echo_count;
+};
+
+static int run_echo(void *ctx)
+{
+    struct pt_err e = {0};
+    if (pt_echo_run(ctx, &e) == 0)
+        return 0;
+    fprintf(stderr, "pitot truth: %s\n", e.text);
+    return 1;
+}
+
+static int parse_allow(struct pt_echo_spec *spec, const struct pt_strs *allow, struct pt_err *e)
+{
+    for (uint32_t i = 0; i < allow->n; i++) {
+        if (spec->allow_count == PT_ECHO_ALLOW_MAX)
+            return pt_fail(e, -EINVAL, "--allow takes at most %d prefixes", PT_ECHO_ALLOW_MAX);
+        int rc = pt_cidr_parse(&spec->allow[spec->allow_count++], allow->at[i], e);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int open_echoes(struct truth *t, struct pt_err *e)
+{
+    for (uint32_t i = 0; i < t->opts.echo.n; i++) {
+        struct pt_echo_spec spec = {.impairment = &t->impairment};
+        if (t->echo_count == ECHO_MAX)
+            return pt_fail(e, -EINVAL, "at most %d --echo", ECHO_MAX);
+        int rc = pt_echo_parse(&spec, t->opts.echo.at[i], e);
+        if (!rc)
+            rc = parse_allow(&spec, &t->opts.allow, e);
+        if (!rc)
+            rc = pt_echo_open(&t->echoes[t->echo_count].service, &spec, e);
+        if (rc)
+            return rc;
+        t->echo_count++;
+    }
+    return 0;
+}
+
+/* Starts the echoes and waits for a signal, or for the first of them to break. */
+static int serve_echoes(struct truth *t, struct pt_err *e)
+{
+    for (unsigned i = 0; i < t->echo_count; i++) {
+        struct echo *echo = &t->echoes[i];
+        int rc = pt_child_start(&echo->child, run_echo, echo->service, e);
+        if (rc)
+            return rc;
+        printf("listening on %s\n", pt_echo_address(echo->service));
+    }
+    fflush(stdout);
+    while (!pt_signal_seen()) {
+        for (unsigned i = 0; i < t->echo_count; i++) {
+            struct pt_exit ended;
+            if (pt_child_wait(&t->echoes[i].child, 0, &ended) == 0)
+                return pt_fail(e, -ECHILD, "the echo on %s ended",
+                               pt_echo_address(t->echoes[i].service));
+        }
+        int rc = pt_clock_wait_until(pt_clock_now() + 100 * PT_MS);
+        if (rc && rc != -EINTR)
+            return pt_fail(e, rc, "wait: %s", pt_strerror(rc));
+    }
+    return 0;
+}
+
+static void end_echoes(struct truth *t)
+{
+    for (unsigned i = 0; i < t->echo_count; i++) {
+        pt_child_end(&t->echoes[i].child, PT_S, NULL);
+        pt_echo_close(t->echoes[i].service);
+    }
+}
+
+static int write_document(const char *path, json_t *doc, struct pt_err *e)
+{
+    int rc = doc ? 0 : -ENOMEM;
+    FILE *to = NULL;
+    if (!rc && strcmp(path, "-") != 0 && !(to = fopen(path, "w")))
+        rc = -errno;
+    if (!rc && json_dumpf(doc, to ? to : stdout, JSON_INDENT(2)) < 0)
+        rc = -EIO;
+    if (!rc && fputc('\n', to ? to : stdout) == EOF)
+        rc = -EIO;
+    if (to && fclose(to) == EOF && !rc)
+        rc = -errno;
+    return rc ? pt_fail(e, rc, "write %s: %s", path, pt_strerror(rc)) : 0;
+}
+
+static int report(const struct truth *t, struct pt_err *e)
+{
+    struct pt_impair_record *total = calloc(1, sizeof(*total));
+    if (!total)
+        return pt_fail(e, -ENOMEM, "no memory to add up what was injected");
+    uint64_t paths = pt_impair_ledger_total(t->impairment.ledger, total);
+    struct pt_buf text;
+    pt_buf_init(&text, 16384);
+    pt_truth_text(&text, &t->impairment.spec, total, paths);
+    fputs(pt_buf_str(&text), strcmp(t->opts.json, "-") == 0 ? stderr : stdout);
+    pt_buf_fini(&text);
+    int rc = 0;
+    if (t->opts.json[0]) {
+        json_t *doc = pt_truth_document(&t->impairment.spec, total, paths);
+        rc = write_document(t->opts.json, doc, e);
+        json_decref(doc);
+    }
+    free(total);
+    return rc;
+}
+
+static int run(int argc, const char *const *argv)
+{
+    static struct truth t;
+    struct pt_opts sets[] = {{.table = pt_truth_path_opts, .values = &t.impairment.spec},
+                             {.table = own_opts, .values = &t.opts}};
+    struct pt_args args = {0};
+    struct pt_err e = {0};
+    int rc = 0;
+    for (size_t i = 0; i < PT_COUNT(sets) && !rc; i++)
+        rc = pt_opts_init(&sets[i], &e);
+    if (pt_cmd_help(&manual, sets, PT_COUNT(sets), argc, argv))
+        return PT_EXIT_OK;
+    if (!rc)
+        rc = pt_opts_parse(sets, PT_COUNT(sets), argc, argv, &args, &e);
+    if (!rc && args.n)
+        rc = pt_fail(&e, -EINVAL, "it takes no argument such as \"%s\"", args.at[0]);
+    if (!rc)
+        rc = pt_impair_check(&t.impairment.spec, &e);
+    if (!rc)
+        rc = pt_signals_install(&e);
+    if (!rc)
+        rc = pt_impair_ledger_open(&t.impairment.ledger, &e);
+    t.impairment.since = pt_clock_now();
+    if (!rc)
+        rc = open_echoes(&t, &e);
+    if (rc) {
+        end_echoes(&t);
+        return pt_cmd_complain(&manual, &e, rc == -EINVAL ? PT_EXIT_USAGE : PT_EXIT_FAILED);
+    }
+    rc = serve_echoes(&t, &e);
+    end_echoes(&t);
+    int wrong = rc ? pt_cmd_complain(&manual, &e, PT_EXIT_FAILED) : PT_EXIT_OK;
+    rc = report(&t, &e);
+    pt_impair_ledger_close(t.impairment.ledger);
+    return rc ? pt_cmd_complain(&manual, &e, PT_EXIT_FAILED) : wrong;
+}
+
+const struct pt_cmd pt_cmd_truth = {&manual, run};
