@@ -51,6 +51,9 @@ int pt_control_expect(struct pt_control *c, const char *type, json_t **out, pt_n
  * waits: reads what the kernel has. The way to see the end of the peer during a run. */
 int pt_control_pending(struct pt_control *c);
 
+/* The message that tells the peer why; `code` as below. The caller's reference, NULL without
+ * memory. */
+json_t *pt_control_error(int code, const char *reason);
 /* Tells the peer why and ends the connection in order, within 200 ms. `code` is a negative errno;
  * those that the wire has no word for arrive as -EIO. */
 void pt_control_refuse(struct pt_control *c, int code, const char *reason);

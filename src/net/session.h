@@ -29,7 +29,7 @@ struct pt_session_flow {
 /* Collects the flows with ids first … first+count-1 into out[id - first], tells the client of each
  * that it stands, and answers repeated hellos until the client's next control message is there: the
  * client sends one once pt_dial_flows has returned. That message stays to be received. Flows with
- * other ids are closed. A UDP flow id is used only once in a session.
+ * other ids are closed. Once it has returned ids may be used again, for the next test.
  *
  * -ETIMEDOUT with how many were missing; -ECONNRESET: the client is gone; -EPIPE: main is gone;
  * -EPROTO: the client goes on though flows are missing. On failure all of `out` are closed. */
@@ -49,6 +49,7 @@ enum pt_channel_kind {
     PT_CHANNEL_DATAGRAM,   /* main → session, with a descriptor: a UDP flow */
     PT_CHANNEL_WELCOMED,   /* session → main: the handshake succeeded; text: the client's name */
     PT_CHANNEL_NOTE,       /* session → main: text for the log */
+    PT_CHANNEL_TAKEN,      /* session → main: the flows stand, their ids are free again */
 };
 
 struct pt_channel_message {

@@ -9,13 +9,14 @@
 
 #include "base/types.h"
 
-#define PT_PORT            7411
-#define PT_PROTO_VERSION   1
-#define PT_TOKEN_SIZE      16
-#define PT_UDP_NONCE_SIZE  16
-#define PT_PREAMBLE_SIZE   32   /* stream */
-#define PT_KNOCK_SIZE      48   /* datagram: a preamble and a nonce */
-#define PT_STREAM_ACCEPTED 0x06 /* the one byte that answers a data preamble: ASCII ACK */
+#define PT_PORT               7411
+#define PT_PROTO_VERSION      1
+#define PT_PROTO_VERSION_TEXT "1"
+#define PT_TOKEN_SIZE         16
+#define PT_UDP_NONCE_SIZE     16
+#define PT_PREAMBLE_SIZE      32   /* stream */
+#define PT_KNOCK_SIZE         48   /* datagram: a preamble and a nonce */
+#define PT_STREAM_ACCEPTED    0x06 /* the one byte that answers a data preamble: ASCII ACK */
 
 enum pt_preamble_kind {
     PT_PREAMBLE_CONTROL = 1,   /* stream: control messages follow */

@@ -10,6 +10,7 @@
 #ifndef PT_SERVICE_SERVE_H
 #define PT_SERVICE_SERVE_H
 
+#include "net/cidr.h"
 #include "net/session.h"
 #include "os/proc.h"
 
@@ -17,7 +18,6 @@
 #define PT_SERVE_ALLOW_MAX  64
 
 struct pt_serve_spec {
-    const char *command; /* for sentences and the name in ps: "serve", "truth" */
     struct pt_addr listen[PT_SERVE_LISTEN_MAX]; /* IP: TCP and UDP; or unix */
     unsigned listen_count;
     struct pt_cidr
@@ -26,7 +26,6 @@ struct pt_serve_spec {
     struct pt_secret secret; /* len 0: none is asked for */
     struct pt_caps caps;
     uint64_t sessions; /* return after so many welcomed sessions have ended; 0: no end */
-    int life_fd;       /* when its other end closes, serving ends; -1: none */
 
     /* Runs in the session's own process once the client is welcomed; its result is the exit status
      * (0: good). It may fork workers; it owns nothing that outlives it. */
@@ -37,7 +36,7 @@ struct pt_serve_spec {
 /* The addresses of a `--listen` value: "ADDR:PORT", "ADDR", ":PORT" (all, IPv4 and IPv6),
  * "unix:/path"; appended to the spec. -EINVAL. */
 int pt_serve_listen(struct pt_serve_spec *spec, const char *text, struct pt_err *e) PT_MUST_USE;
-/* 127.0.0.1 and, where the machine has it, ::1. */
+/* 127.0.0.1 and, where the machine has it, ::1; port 0: one that is free. */
 void pt_serve_listen_loopback(struct pt_serve_spec *spec, uint16_t port);
 
 struct pt_serve;
@@ -57,10 +56,7 @@ void pt_serve_close(struct pt_serve *s);
 struct pt_serve_child {
     struct pt_addr_list at;  /* where it listens */
     struct pt_secret secret; /* made for this one server */
-    struct {
-        struct pt_child child;
-        int life; /* closing it ends the server, however we end */
-    } p;
+    struct pt_child process;
 };
 
 /* Forks a server on an ephemeral loopback port that already listens when this returns. It takes
