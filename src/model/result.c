@@ -121,6 +121,11 @@ static json_t *element(json_t *array, const char *key)
     return json_array_get(array, index);
 }
 
+static json_t *child_of(json_t *at, const char *key)
+{
+    return json_is_array(at) ? element(at, key) : json_object_get(at, key);
+}
+
 json_t *pt_result_at(const struct pt_result *r, const char *path)
 {
     json_t *at = r->root;
@@ -129,25 +134,26 @@ json_t *pt_result_at(const struct pt_result *r, const char *path)
         path = first_key(path, key);
         if (!path)
             return NULL;
-        at = json_is_array(at) ? element(at, key) : json_object_get(at, key);
+        at = child_of(at, key);
     }
     return at;
 }
 
-/* The object that holds the last key of `path`, made when missing; the key goes to `last`. */
+/* The object that holds the last key of `path`, made when missing; the key goes to `last`. Elements
+ * of an array must be there. */
 static json_t *holder(struct pt_result *r, const char *path, char last[KEY_MAX])
 {
     json_t *at = r->root;
     for (;;) {
         path = first_key(path, last);
-        if (!path || !json_is_object(at)) {
+        if (!path || !(json_is_object(at) || (*path && json_is_array(at)))) {
             note_failure(r, -EINVAL);
             return NULL;
         }
         if (!*path)
             return at;
-        json_t *child = json_object_get(at, last);
-        if (!child) {
+        json_t *child = child_of(at, last);
+        if (!child && json_is_object(at)) {
             child = json_object();
             if (json_object_set_new(at, last, child) < 0) {
                 note_failure(r, -ENOMEM);

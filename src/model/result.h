@@ -1,8 +1,8 @@
 /* result.h: the result document `pitot.result/1`, docs/result.schema.json, as a tree with paths.
  *
  * Everything that is printed, stored or compared is in here; docs/METHOD.md defines every key. A
- * path is keys joined by dots, "totals.errors.timeout"; a setter makes the objects on the way, a
- * getter also takes an index of an array, "steps.0.p99_us".
+ * path is keys joined by dots, "totals.errors.timeout", and indices of arrays, "steps.0.p99_us". A
+ * setter makes the objects on the way, but no array elements.
  *
  * Setters do not fail one by one: the first failure (no memory, a path through something that is
  * not an object) sticks and pt_result_failed tells it once at the end. Numbers that are not finite

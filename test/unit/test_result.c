@@ -55,6 +55,8 @@ static void sets_and_gets_by_path(void **state)
     assert_true(json_is_null(pt_result_at(r, "peer.host")));
     assert_string_equal(pt_result_get_str(r, "local.host"), "a\\xff\\x1b");
     assert_true(real_at(r, "steps.0.p99_us") > 4.9);
+    pt_result_u64(r, "steps.0.rates.x", 9);
+    assert_true(real_at(r, "steps.0.rates.x") > 8.9);
     double v;
     assert_false(pt_result_get_real(r, "steps.1.p99_us", &v));
     assert_false(pt_result_get_real(r, "steps.x.p99_us", &v));
@@ -72,6 +74,11 @@ static void a_failed_append_sticks(void **state)
     (void)state;
     struct pt_result *r = pt_result_new(0);
     pt_result_append(r, "schema", json_true());
+    assert_int_equal(pt_result_failed(r), -EINVAL);
+    pt_result_free(r);
+    r = pt_result_new(0);
+    pt_result_take(r, "steps", json_array());
+    pt_result_u64(r, "steps.0.p99_us", 1);
     assert_int_equal(pt_result_failed(r), -EINVAL);
     pt_result_free(r);
     r = pt_result_new(0);
