@@ -82,12 +82,13 @@ static int set_option(int fd, int option, const void *value, size_t n)
     return setsockopt(fd, SOL_XDP, option, value, (socklen_t)n) < 0 ? -errno : 0;
 }
 
-/* The area counts against RLIMIT_MEMLOCK where CAP_IPC_LOCK is missing. */
+/* Shared, because the kernel pins these pages: after a fork the child would have copies of private
+ * ones. The area counts against RLIMIT_MEMLOCK where CAP_IPC_LOCK is missing. */
 static int register_area(struct pt_xsk *x)
 {
     x->area_bytes = (size_t)(x->tx_frames + x->rx_frames) * x->frame_bytes;
     void *area = mmap(NULL, x->area_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (area == MAP_FAILED)
         return -errno;
     x->area = area;

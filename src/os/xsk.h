@@ -60,9 +60,10 @@ struct pt_xsk_packet {
     uint32_t len;
 };
 
-/* -EPERM: CAP_NET_RAW is missing; -EBUSY: another socket owns the queue; -EINVAL, -ENXIO: the
- * interface has no such queue; -EAFNOSUPPORT: the kernel has no AF_XDP. On failure nothing is left
- * open. Binds with zero copy where the driver has it, else copying; `zero_copy` says which. */
+/* -EPERM: CAP_NET_RAW is missing; -EBUSY: another socket owns the queue, and still did after 0.3 s;
+ * -EINVAL, -ENXIO: the interface has no such queue; -EAFNOSUPPORT: the kernel has no AF_XDP. On
+ * failure nothing is left open. Binds with zero copy where the driver has it, else copying;
+ * `zero_copy` says which. */
 int pt_xsk_open(struct pt_xsk *x, const struct pt_xsk_spec *spec, struct pt_err *e) PT_MUST_USE;
 void pt_xsk_close(struct pt_xsk *x);
 

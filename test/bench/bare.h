@@ -157,6 +157,7 @@ static inline void bare_start(struct bare_end *end, int cpu, void (*loop)(struct
                               int fd)
 {
     fflush(NULL);
+    const pid_t parent = getpid();
     pid_t pid = fork();
     if (pid < 0)
         bare_die("fork");
@@ -164,6 +165,8 @@ static inline void bare_start(struct bare_end *end, int cpu, void (*loop)(struct
         end->pid = pid;
     } else {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) /* it died before the line above */
+            _exit(1);
         signal(SIGPIPE, SIG_IGN);
         bare_pin(cpu);
         loop(end, fd);
