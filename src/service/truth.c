@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "service/truth.h"
 
+#include "model/result.h"
 #include "net/impair_text.h"
 
 #include <string.h>
@@ -94,26 +95,6 @@ static json_t *spec_json(const struct pt_impair_spec *spec)
     return into;
 }
 
-/* The keys of the result document's latency block, as far as they are read here. */
-static json_t *times_json(const struct pt_hist *h)
-{
-    static const struct {
-        const char *key;
-        double q;
-    } keys[] = {{"min_us", 0},    {"p50_us", 0.5},     {"p90_us", 0.9}, {"p95_us", 0.95},
-                {"p99_us", 0.99}, {"p99_9_us", 0.999}, {"max_us", 1}};
-    json_t *o = json_pack("{sI}", "count", (json_int_t)pt_hist_count(h));
-    for (size_t i = 0; o && i < PT_COUNT(keys); i++) {
-        bool deep = pt_hist_count(h) && pt_hist_depth_ok(h, keys[i].q);
-        double us = (double)pt_hist_quantile(h, keys[i].q) / 1e3;
-        if (json_object_set_new(o, keys[i].key, deep ? json_real(us) : json_null()) < 0) {
-            json_decref(o);
-            return NULL;
-        }
-    }
-    return o;
-}
-
 json_t *pt_truth_document(const struct pt_impair_spec *spec, const struct pt_impair_record *record,
                           uint64_t paths)
 {
@@ -125,8 +106,8 @@ json_t *pt_truth_document(const struct pt_impair_spec *spec, const struct pt_imp
     for (size_t i = 0; i < PT_COUNT(counters); i++)
         failed |=
             json_object_set_new(doc, counters[i].key, json_integer((json_int_t)counter(record, i)));
-    failed |= json_object_set_new(doc, "delay", times_json(&record->delay));
-    failed |= json_object_set_new(doc, "lateness", times_json(&record->lateness));
+    failed |= json_object_set_new(doc, "delay", pt_hist_json(&record->delay));
+    failed |= json_object_set_new(doc, "lateness", pt_hist_json(&record->lateness));
     if (failed) {
         json_decref(doc);
         return NULL;

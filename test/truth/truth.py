@@ -17,14 +17,38 @@ def timing(function):
     """Decorator for tests that compare times: on a machine with other work a tail is at times the
     scheduler's. Such a deviation goes away when the test is repeated, the instrument's own does not."""
     @functools.wraps(function)
-    def repeat():
+    def repeat(*args):
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return function()
+                return function(*args)
             except AssertionError as why:
                 if attempt == ATTEMPTS:
                     raise
                 print(f"# {function.__name__}, attempt {attempt}: {why}".splitlines()[0], flush=True)
+    return repeat
+
+
+@functools.lru_cache
+def _engines():
+    """The loop back ends that this kernel allows."""
+    with Local() as local:
+        run = local.pitot(0, "lat", "-n", "1", "--warmup", "0s", "--engine", "uring")
+    if run.rc == 0:
+        return ("epoll", "uring")
+    assert "io_uring" in run.err, run
+    print(f"# only epoll: {run.err.strip()}", flush=True)
+    return ("epoll",)
+
+
+def each_engine(function):
+    """Decorator: once per back end, with the options that choose it."""
+    @functools.wraps(function)
+    def repeat():
+        for name in _engines():
+            try:
+                function(("--engine", name))
+            except AssertionError as why:
+                raise AssertionError(f"--engine {name}: {why}") from why
     return repeat
 
 
