@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct pt_cmd *const commands[] = {&pt_cmd_truth};
+static const struct pt_cmd *const commands[] = {&pt_cmd_serve, &pt_cmd_truth};
 
 static void print_commands(FILE *to)
 {
