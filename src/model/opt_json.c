@@ -281,7 +281,6 @@ int pt_opts_from_json(struct pt_opts *sets, size_t n, unsigned flags, const json
         int rc = value_in(at.opt, pt_opt_field(at.opt, at.opts->values), value, e);
         if (rc < 0)
             return rc;
-        at.opts->given |= (uint64_t)1 << at.row;
     }
     return 0;
 }

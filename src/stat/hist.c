@@ -97,6 +97,18 @@ void pt_hist_copy(struct pt_hist *to, const struct pt_hist *from)
     pt_hist_merge(to, from);
 }
 
+void pt_hist_between(struct pt_hist *out, const struct pt_hist *now, const struct pt_hist *before)
+{
+    pt_hist_reset(out);
+    for (uint64_t rows = now->rows; rows; rows &= rows - 1) {
+        unsigned row = (unsigned)__builtin_ctzll(rows);
+        for (uint32_t i = row_begin(row); i < row_end(row); i++)
+            if (now->buckets[i] > before->buckets[i])
+                pt_hist_record_n(out, pt_hist_low(i) + pt_hist_width(i) / 2,
+                                 now->buckets[i] - before->buckets[i]);
+    }
+}
+
 bool pt_hist_next(const struct pt_hist *h, struct pt_hist_bucket *b)
 {
     uint32_t i = b->after;

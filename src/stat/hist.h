@@ -77,6 +77,10 @@ void pt_hist_merge(struct pt_hist *into, const struct pt_hist *from);
 /* `to` (initialised or zeroed) becomes equal to `from`. */
 void pt_hist_copy(struct pt_hist *to, const struct pt_hist *from);
 
+/* `out` becomes what was recorded after `before` was copied from the histogram that `now` was
+ * copied from. Its minimum, maximum and sum are those of the buckets, not of the samples. */
+void pt_hist_between(struct pt_hist *out, const struct pt_hist *now, const struct pt_hist *before);
+
 static inline uint64_t pt_hist_count(const struct pt_hist *h)
 {
     return h->count;

@@ -1,0 +1,512 @@
+/* run.c: the supervisor of the asking side. See run.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/run.h"
+
+#include "engine/place.h"
+#include "engine/report.h"
+#include "net/control.h"
+#include "net/dial.h"
+#include "net/tuple.h"
+#include "net/udp.h"
+#include "os/clock.h"
+#include "os/signal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECT_NS (10 * PT_S)
+#define LEAD_NS    (2 * PT_MS)
+#define REPORT_NS  (5 * PT_S)
+
+struct run {
+    const struct pt_run_spec *spec;
+    struct pt_shape shape;
+    struct pt_place place;
+    struct pt_control control;
+    bool control_open;
+    struct pt_welcome welcome;
+    struct pt_job job;
+    bool job_open;
+    struct pt_sampler sampler;
+    struct pt_half local, peer;
+    bool peer_valid, peer_sent;
+    struct pt_point peer_point;
+    bool peer_point_new;
+    pt_ns heard_ns; /* last message of the peer */
+    pt_ns start_ns, rtt_ns;
+    char broken[320];
+    char engine_reason[160];
+    enum pt_backend backend;
+    char caps_note[160];
+    uint16_t answer_port;
+    json_t *accepted;
+};
+
+static bool is_same_machine(const json_t *a, const json_t *b)
+{
+    const char *x = json_string_value(json_object_get(a, "boot_id"));
+    const char *y = json_string_value(json_object_get(b, "boot_id"));
+    return x && y && *x && strcmp(x, y) == 0;
+}
+
+static void choose_backend(struct run *r)
+{
+    int asked = r->spec->plan->common.engine;
+    if (asked != PT_ENGINE_AUTO) {
+        r->backend = asked == PT_ENGINE_URING ? PT_BACKEND_URING : PT_BACKEND_EPOLL;
+        snprintf(r->engine_reason, sizeof(r->engine_reason), "asked for");
+        return;
+    }
+    if (!r->shape.both) {
+        r->backend = PT_BACKEND_EPOLL;
+        snprintf(r->engine_reason, sizeof(r->engine_reason),
+                 "one-way transfers make their system calls directly");
+        return;
+    }
+    size_t size = r->spec->plan->common.size ? (size_t)r->spec->plan->common.size : 64;
+    r->backend = pt_loop_choose(r->shape.spin ? PT_WAIT_SPIN : PT_WAIT_BLOCK, size,
+                                r->engine_reason, sizeof(r->engine_reason));
+}
+
+/* What the server allows, applied to our own plan before both ends shape it. */
+static int heed_caps(struct run *r, struct pt_err *e)
+{
+    const struct pt_caps *caps = &r->welcome.caps;
+    if (caps->max_connections && r->shape.flows > caps->max_connections)
+        return pt_fail(e, -EINVAL,
+                       "%s allows %u connections per session, the test has %u; lower -c",
+                       r->control.name, caps->max_connections, r->shape.flows);
+    pt_ns whole = r->shape.warmup + r->shape.duration;
+    if (caps->max_duration && whole > caps->max_duration)
+        return pt_fail(e, -EINVAL,
+                       "%s allows sessions of %.3g s, warm-up and test take %.3g s; lower -d",
+                       r->control.name, (double)caps->max_duration / 1e9, (double)whole / 1e9);
+    return 0;
+}
+
+static int reach(struct run *r, struct pt_err *e)
+{
+    const struct pt_run_spec *s = r->spec;
+    struct pt_addr from = {.len = 0};
+    const struct pt_strs *bind = &s->plan->common.bind;
+    if (bind->n) {
+        int rc = pt_addr_parse(&from, bind->at[0], 0, e);
+        if (rc < 0)
+            return pt_fail_prefix(e, "--bind");
+    }
+    int rc = pt_control_open(&r->control, s->to, bind->n ? &from : NULL, s->secret, s->identity,
+                             &r->welcome, pt_clock_now() + CONNECT_NS, e);
+    if (rc < 0)
+        return rc;
+    r->control_open = true;
+    struct pt_tcp_info t;
+    if (pt_tcp_info_read(&t, r->control.fd) == 0)
+        r->rtt_ns = (pt_ns)t.rtt_us * PT_US;
+    return 0;
+}
+
+static int propose(struct run *r, struct pt_err *e)
+{
+    const struct pt_run_spec *s = r->spec;
+    bool same = is_same_machine(s->identity, r->welcome.identity);
+    json_int_t cpus = json_integer_value(json_object_get(r->welcome.identity, "cpus"));
+    int rc = pt_place_plan(&r->place, &r->shape, &s->plan->common, same,
+                           cpus > 0 && cpus <= PT_CPU_MAX ? (unsigned)cpus : 0, e);
+    if (rc < 0)
+        return rc;
+    choose_backend(r);
+    json_t *cpu = json_array();
+    for (unsigned i = 0; i < r->place.peer_workers; i++)
+        json_array_append_new(cpu, json_integer(r->place.peer_cpu[i]));
+    json_t *test = json_pack("{s:s, s:s, s:o?, s:i, s:o, s:s}", "type", "test", "workload",
+                             s->wl->form.manual.command, "params", pt_plan_to_peer(s->plan),
+                             "workers", (int)r->place.peer_workers, "cpus", cpu, "engine",
+                             r->backend == PT_BACKEND_URING ? "uring" : "epoll");
+    pt_ns deadline = pt_clock_now() + CONNECT_NS;
+    rc = pt_control_send_new(&r->control, test, deadline, e);
+    if (rc == 0)
+        rc = pt_control_expect(&r->control, "accepted", &r->accepted, deadline, e);
+    if (rc < 0)
+        return rc;
+    json_int_t port = json_integer_value(json_object_get(r->accepted, "port"));
+    r->answer_port = port > 0 && port < 65536 ? (uint16_t)port : 0;
+    return 0;
+}
+
+static void fill_sockopts(struct pt_sockopts *o, const struct pt_common *c,
+                          const struct pt_shape *s)
+{
+    *o = (struct pt_sockopts){.tos = (int)c->tos,
+                              .mss = (int)c->mss,
+                              .sndbuf = (int)c->sndbuf,
+                              .rcvbuf = (int)c->rcvbuf,
+                              .nodelay = s->both};
+    snprintf(o->cc, sizeof(o->cc), "%.15s", c->cc);
+}
+
+static int plan_sources(struct run *r, struct pt_dial *dial, struct pt_err *e)
+{
+    const struct pt_common *c = &r->spec->plan->common;
+    for (uint32_t i = 0; i < r->shape.flows; i++)
+        dial[i] = (struct pt_dial){.flow = i, .fd = -1};
+    if (r->shape.chan == PT_CHAN_UNIX || (!c->bind.n && !c->ports.last))
+        return 0;
+    struct pt_ephemeral free_ports;
+    pt_ephemeral_read(&free_ports);
+    char ports[16];
+    snprintf(ports, sizeof(ports), "%u-%u", c->ports.first, c->ports.last);
+    struct pt_buf bind;
+    pt_buf_init(&bind, 16384);
+    for (uint32_t i = 0; i < c->bind.n; i++)
+        pt_buf_addf(&bind, "%s%s", i ? "," : "", c->bind.at[i]);
+    struct pt_tuple_plan t;
+    int rc = pt_tuple_plan(&t, c->bind.n ? pt_buf_str(&bind) : NULL, c->ports.last ? ports : NULL,
+                           &r->control.peer, 1, &free_ports, e);
+    pt_buf_fini(&bind);
+    if (rc == 0)
+        rc = pt_tuple_check(&t, r->shape.flows, e);
+    for (uint32_t i = 0; rc == 0 && i < r->shape.flows; i++) {
+        struct pt_tuple tuple;
+        pt_tuple_at(&t, i, &tuple);
+        dial[i].from = tuple.from;
+    }
+    return rc;
+}
+
+/* Opens every flow; their descriptors in order of id. */
+static int dial(struct run *r, int *fds, struct pt_err *e)
+{
+    struct pt_dial *d = calloc(r->shape.flows, sizeof(*d));
+    if (!d)
+        return pt_fail(e, -ENOMEM, "no memory for %u flows", r->shape.flows);
+    struct pt_sockopts o;
+    fill_sockopts(&o, &r->spec->plan->common, &r->shape);
+    int rc = plan_sources(r, d, e);
+    if (rc == 0)
+        rc = pt_dial_flows(d, r->shape.flows,
+                           r->shape.chan == PT_CHAN_UDP ? SOCK_DGRAM : SOCK_STREAM,
+                           &r->control.peer, r->welcome.token, &o, pt_clock_now() + CONNECT_NS, e);
+    for (uint32_t i = 0; i < r->shape.flows; i++)
+        fds[i] = d[i].fd;
+    free(d);
+    return rc;
+}
+
+static int start_job(struct run *r, struct pt_err *e)
+{
+    struct pt_job_spec js = {
+        .side = PT_ASK,
+        .wl = r->spec->wl,
+        .plan = r->spec->plan,
+        .shape = r->shape,
+        .workers = r->place.workers,
+        .backend = r->backend,
+        .listener = -1,
+        .listener_at = r->control.peer,
+    };
+    memcpy(js.cpu, r->place.cpu, sizeof(js.cpu));
+    pt_addr_set_port(&js.listener_at, r->answer_port);
+    int *fds = calloc(r->shape.flows + 1, sizeof(*fds));
+    if (!fds)
+        return pt_fail(e, -ENOMEM, "no memory for %u flows", r->shape.flows);
+    int rc = 0;
+    if (!r->shape.answer_listens) {
+        js.fds = fds;
+        rc = dial(r, fds, e);
+    }
+    if (rc == 0) {
+        rc = pt_job_start(&r->job, &js, e);
+        r->job_open = rc == 0;
+    }
+    free(fds);
+    return rc;
+}
+
+static int get_set(struct run *r, struct pt_err *e)
+{
+    pt_ns deadline = pt_clock_now() + CONNECT_NS;
+    int rc = start_job(r, e);
+    if (rc == 0)
+        rc = pt_control_send_new(&r->control, json_pack("{s:s}", "type", "prepare"), deadline, e);
+    json_t *ready = NULL;
+    if (rc == 0)
+        rc = pt_control_expect(&r->control, "ready", &ready, deadline, e);
+    json_decref(ready);
+    if (rc == 0)
+        rc = pt_job_wait_ready(&r->job, deadline, e);
+    return rc;
+}
+
+static int go(struct run *r, struct pt_err *e)
+{
+    /* Both ends begin one lead after the message is read; ours waits half a round trip longer. */
+    pt_ns lead = LEAD_NS + r->rtt_ns;
+    pt_ns now = pt_clock_now();
+    int rc = pt_control_send_new(
+        &r->control,
+        json_pack("{s:s, s:I}", "type", "start", "lead_ns", (json_int_t)(lead - r->rtt_ns / 2)),
+        now + CONNECT_NS, e);
+    if (rc < 0)
+        return rc;
+    r->start_ns = now + lead;
+    r->heard_ns = now;
+    pt_job_release(&r->job, r->start_ns);
+    return 0;
+}
+
+/* ---- while it runs */
+
+static void broke(struct run *r, const char *fmt, ...) PT_PRINTF(2, 3);
+static void broke(struct run *r, const char *fmt, ...)
+{
+    if (r->broken[0])
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(r->broken, sizeof(r->broken), fmt, ap);
+    va_end(ap);
+}
+
+static void take_message(struct run *r, const json_t *m)
+{
+    const char *type = pt_control_type(m);
+    r->heard_ns = pt_clock_now();
+    if (strcmp(type, "tick") == 0) {
+        r->peer_point_new = pt_point_from_json(&r->peer_point, json_object_get(m, "point")) == 0;
+    } else if (strcmp(type, "sent") == 0) {
+        r->peer_sent = true;
+    } else if (strcmp(type, "report") == 0) {
+        struct pt_err e = {0};
+        if (r->peer_valid)
+            return;
+        r->peer_valid = pt_half_from_json(&r->peer, json_object_get(m, "half"), &e) == 0;
+        if (!r->peer_valid)
+            broke(r, "%s", e.text);
+    }
+}
+
+/* Reads what the peer has said; false when it is lost. */
+static bool listen_to_peer(struct run *r)
+{
+    int rc;
+    while ((rc = pt_control_pending(&r->control)) > 0) {
+        json_t *m = NULL;
+        struct pt_err e = {0};
+        if (pt_control_recv(&r->control, &m, 0, &e) < 0) {
+            broke(r, "%s", e.text);
+            return false;
+        }
+        take_message(r, m);
+        json_decref(m);
+    }
+    if (rc < 0) {
+        json_t *m = NULL;
+        struct pt_err e = {0};
+        if (pt_control_recv(&r->control, &m, 0, &e) == 0)
+            take_message(r, m);
+        json_decref(m);
+        broke(r, "peer lost: %s", e.code ? e.text : "the control connection broke");
+        return false;
+    }
+    return true;
+}
+
+static bool peer_is_silent(struct run *r, pt_ns now)
+{
+    pt_ns patience = r->spec->plan->common.timeout + 2 * PT_S;
+    if (now - r->heard_ns < patience)
+        return false;
+    broke(r, "%s has said nothing for %.0f s (stopped, cut off or hung)", r->control.name,
+          (double)(now - r->heard_ns) / 1e9);
+    return true;
+}
+
+static void show(struct run *r, pt_ns now)
+{
+    const struct pt_point *p = pt_sampler_take(&r->sampler, &r->job, now);
+    if (!r->spec->live)
+        return;
+    const struct pt_shape *s = &r->shape;
+    pt_ns measure = r->start_ns + s->warmup;
+    bool counted = s->bytes || s->ops_per_flow;
+    struct pt_live l = {
+        .phase = now < measure                             ? PT_PHASE_WARMUP
+                 : !counted && now > measure + s->duration ? PT_PHASE_TAIL
+                                                           : PT_PHASE_MEASURE,
+        .elapsed_s = (double)(now - r->start_ns) / 1e9,
+        .total_s = counted ? 0 : (double)(s->warmup + s->duration) / 1e9,
+        .local = p,
+        .peer = r->peer_point_new ? &r->peer_point : NULL,
+    };
+    r->peer_point_new = false;
+    r->spec->live(r->spec->ctx, &l);
+}
+
+static void nap(struct run *r, pt_ns until, bool peer)
+{
+    struct pollfd p[3] = {{.fd = peer ? r->control.fd : -1, .events = POLLIN},
+                          {.fd = r->job.news, .events = POLLIN},
+                          {.fd = pt_signal_fd(), .events = POLLIN}};
+    pt_ns wait = until - pt_clock_now();
+    struct timespec ts = {.tv_sec = (time_t)(wait / PT_S), .tv_nsec = (long)(wait % PT_S)};
+    if (wait <= 0)
+        return;
+    if (pt_signal_count())
+        p[2].fd = -1; /* stays readable: it has been seen */
+    if (ppoll(p, 3, &ts, NULL) < 0)
+        return;
+}
+
+/* Until the time is over, everything is done, somebody is lost, or a signal came. */
+static void watch(struct run *r)
+{
+    const struct pt_shape *s = &r->shape;
+    bool counted = s->bytes || s->ops_per_flow;
+    pt_ns begin = s->bytes ? r->start_ns : r->start_ns + s->warmup;
+    pt_ns end = counted ? PT_NS_MAX : begin + s->duration;
+    pt_ns interval = r->spec->plan->common.interval;
+    pt_ns next = r->start_ns + s->warmup % interval;
+    if (next <= r->start_ns)
+        next += interval;
+    for (;;) {
+        pt_ns now = pt_clock_now();
+        if (now >= next) {
+            show(r, now);
+            while (next <= now)
+                next += interval;
+        }
+        bool heard = listen_to_peer(r);
+        if (!heard || pt_signal_count() || peer_is_silent(r, now) || r->peer_valid)
+            return;
+        if (pt_job_done(&r->job) || (r->peer_sent && (counted || now >= end)))
+            return;
+        if (end != PT_NS_MAX && now >= end + s->tail + s->warmup + 2 * PT_S)
+            return;
+        if (end != PT_NS_MAX && now >= end && !s->both && s->forward < s->flows &&
+            now >= end + s->tail + 50 * PT_MS)
+            return;
+        pt_ns until = now + 100 * PT_MS;
+        if (next < until)
+            until = next;
+        if (now < end && end < until)
+            until = end;
+        nap(r, until, true);
+    }
+}
+
+/* Stops both ends and waits for what the peer has to say. */
+static void wind_down(struct run *r)
+{
+    bool lost = r->broken[0] != 0;
+    unsigned signals = pt_signal_count();
+    pt_job_stop(&r->job, lost ? PT_STOP_NOW : PT_STOP_SEND);
+    struct pt_err e = {0};
+    if (!lost && !r->peer_valid &&
+        pt_control_send_new(&r->control, json_pack("{s:s}", "type", "stop"), pt_clock_now() + PT_S,
+                            &e) < 0) {
+        broke(r, "%s", e.text);
+        lost = true;
+    }
+    r->heard_ns = pt_clock_now();
+    pt_ns patience = r->spec->plan->common.timeout < REPORT_NS
+                         ? r->spec->plan->common.timeout + PT_S
+                         : REPORT_NS;
+    while (!lost && !r->peer_valid) {
+        lost = !listen_to_peer(r);
+        pt_ns now = pt_clock_now();
+        if (!lost && !r->peer_valid && now - r->heard_ns > patience) {
+            broke(r, "%s gave no report within %.0f s", r->control.name, (double)patience / 1e9);
+            lost = true;
+        }
+        if (pt_signal_count() > signals + 1 || (signals == 0 && pt_signal_count() > 1)) {
+            broke(r, "interrupted while waiting for the peer's report");
+            lost = true;
+        }
+        if (!lost && !r->peer_valid)
+            nap(r, now + 100 * PT_MS, true);
+    }
+    if (lost)
+        pt_job_stop(&r->job, PT_STOP_NOW);
+    pt_ns deadline = pt_clock_now() + (lost ? 2 * PT_S : 35 * PT_S);
+    while (!pt_job_done(&r->job) && pt_clock_now() < deadline && pt_signal_count() < signals + 2)
+        nap(r, pt_clock_now() + 50 * PT_MS, false);
+    if (pt_job_finish(&r->job, pt_clock_now() + PT_S, &e) < 0)
+        broke(r, "%s", e.text);
+}
+
+static int make_document(struct run *r, struct pt_result **out, struct pt_err *e)
+{
+    int rc = pt_half_read(&r->local, &r->job);
+    if (rc < 0)
+        return pt_fail(e, rc, "no memory for the report");
+    r->local.series = r->sampler.series;
+    r->sampler.series = (struct pt_series){0};
+    struct pt_result *res = pt_result_new(pt_clock_realtime() - (pt_clock_now() - r->start_ns));
+    if (!res)
+        return pt_fail(e, -ENOMEM, "no memory for the report");
+    struct pt_report rep = {
+        .plan = r->spec->plan,
+        .wl = r->spec->wl,
+        .shape = &r->shape,
+        .place = &r->place,
+        .local = &r->local,
+        .peer = r->peer_valid ? &r->peer : NULL,
+        .engine_reason = r->engine_reason,
+        .broken = r->broken[0] ? r->broken : NULL,
+        .interrupted = pt_signal_count() > 0,
+    };
+    if (rep.peer && rep.peer->error[0] && !rep.broken)
+        rep.broken = rep.peer->error;
+    pt_result_take(res, "local", json_deep_copy(r->spec->identity));
+    pt_result_take(res, "peer", json_deep_copy(r->welcome.identity));
+    pt_report_make(&rep, res);
+    *out = res;
+    return 0;
+}
+
+static void release(struct run *r)
+{
+    if (r->job_open)
+        pt_job_close(&r->job);
+    pt_sampler_close(&r->sampler);
+    if (r->control_open)
+        pt_control_fini(&r->control);
+    pt_welcome_fini(&r->welcome);
+    json_decref(r->accepted);
+    pt_half_fini(&r->local);
+    pt_half_fini(&r->peer);
+    free(r);
+}
+
+int pt_run(const struct pt_run_spec *spec, struct pt_result **out, struct pt_err *e)
+{
+    struct run *r = calloc(1, sizeof(*r));
+    if (!r)
+        return pt_fail(e, -ENOMEM, "no memory");
+    r->spec = spec;
+    int rc = spec->wl->shape(spec->plan, &r->shape, e);
+    if (rc == 0)
+        rc = reach(r, e);
+    if (rc == 0)
+        rc = heed_caps(r, e);
+    if (rc == 0)
+        rc = propose(r, e);
+    if (rc == 0)
+        rc = pt_sampler_open(&r->sampler, e);
+    if (rc == 0)
+        rc = get_set(r, e);
+    if (rc == 0)
+        rc = go(r, e);
+    if (rc == 0) {
+        watch(r);
+        wind_down(r);
+        rc = make_document(r, out, e);
+    }
+    release(r);
+    return rc;
+}

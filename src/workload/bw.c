@@ -1,0 +1,255 @@
+/* bw.c: bandwidth: `pitot bw`.
+ *
+ * One operation is one block handed to the socket (TCP, unix) or one datagram (UDP). The figure
+ * that counts is what the receiver got, in the receiver's own window. With --bytes the transfer is
+ * exact to the byte and its time runs from the start to the last byte's arrival.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "workload/bw.h"
+
+#include "engine/report.h"
+#include "net/sock.h"
+#include "net/udp.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RECV_BLOCK ((size_t)1 << 20)
+
+struct bw_worker {
+    struct pt_bulk bulk;
+    struct pt_bw_tuner tuner;
+    bool open;
+};
+
+static const struct pt_bw_opts *opts(const struct pt_worker *w)
+{
+    return w->job->spec.plan->params;
+}
+
+/* Paced streams go out in pieces of about a millisecond, so that there are no bursts. */
+static size_t paced_block(const struct pt_common *c)
+{
+    double bytes = c->rate.per_s / 8 / (c->connections ? c->connections : 1) / 1000;
+    return bytes < 1448 ? 1448 : bytes > 131072 ? 131072 : (size_t)bytes;
+}
+
+static int check(const struct pt_plan *p, struct pt_err *e)
+{
+    const struct pt_bw_opts *o = p->params;
+    const struct pt_common *c = &p->common;
+    if (o->reverse && o->bidir)
+        return pt_fail(e, -EINVAL, "--reverse and --bidir exclude each other");
+    if (o->udp && o->discard)
+        return pt_fail(e, -EINVAL, "--discard is about TCP: it has no effect on UDP");
+    if (o->udp && o->zerocopy != PT_BW_AUTO && o->zerocopy != PT_BW_OFF)
+        return pt_fail(e, -EINVAL, "--zerocopy is about TCP; UDP uses segmentation offload");
+    if (o->udp && c->size && (c->size < 16 || c->size > 65507))
+        return pt_fail(e, -EINVAL, "--size of a UDP datagram: 16 to 65507 bytes");
+    if (!o->udp && c->size > PT_BULK_BYTES)
+        return pt_fail(e, -EINVAL, "--size: blocks of at most 4 MiB");
+    if (o->bytes && (c->requests || pt_plan_given(p, "duration")))
+        return pt_fail(e, -EINVAL,
+                       "--bytes ends the transfer: leave --requests and --duration out");
+    if (o->bytes && c->connections > o->bytes)
+        return pt_fail(e, -EINVAL, "--bytes: fewer bytes than connections");
+    return 0;
+}
+
+static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
+{
+    const struct pt_bw_opts *o = p->params;
+    const struct pt_common *c = &p->common;
+    int rc = check(p, e);
+    if (rc < 0)
+        return rc;
+    size_t block = c->size ? (size_t)c->size : o->udp ? 1472 : paced_block(c);
+    double ops = c->rate.bits ? c->rate.per_s / 8 / (double)block : c->rate.per_s;
+    *s = (struct pt_shape){
+        .chan = o->udp ? PT_CHAN_UDP : PT_CHAN_TCP,
+        .flows = o->bidir ? 2 * c->connections : c->connections,
+        .forward = o->reverse ? 0 : c->connections,
+        .sequenced = o->udp,
+        .recv_size = o->udp ? 65536 : RECV_BLOCK,
+        .recv_batch = o->udp ? 1 : 4,
+        .recv_kind = o->udp       ? PT_RECV_DGRAM_META
+                     : o->discard ? PT_RECV_DISCARD
+                                  : PT_RECV_STREAM,
+        .gro = o->udp,
+        .burst = o->udp ? 64 : 1,
+        .ops_per_s = ops,
+        .bits_per_s = ops * 8 * (double)block,
+        .bytes = o->bytes      ? o->bytes
+                 : c->requests ? c->requests * block * c->connections
+                               : 0,
+        .warmup = c->warmup,
+        .duration = c->duration,
+        .tail = 20 * PT_MS,
+    };
+    if (s->bytes)
+        s->warmup = 0;
+    return 0;
+}
+
+static int worker_init(struct pt_worker *w, struct pt_err *e)
+{
+    struct bw_worker *b = w->own;
+    const struct pt_common *c = &w->job->spec.plan->common;
+    if (opts(w)->udp || !w->senders)
+        return 0;
+    int rc = pt_bulk_open(&b->bulk, e);
+    if (rc < 0)
+        return rc;
+    b->open = true;
+    size_t fixed = c->size ? (size_t)c->size : w->paced ? paced_block(c) : 0;
+    pt_bw_tune_init(&b->tuner, opts(w), fixed, w->paced ? 0 : w->shape->warmup);
+    char text[256];
+    pt_bw_tune_text(&b->tuner, text, sizeof(text));
+    pt_worker_note(w, "%s", text);
+    return 0;
+}
+
+static void worker_fini(struct pt_worker *w)
+{
+    struct bw_worker *b = w->own;
+    if (b->open)
+        pt_bulk_close(&b->bulk);
+}
+
+/* This flow's share of a counted transfer; shares differ by a byte at most. */
+static uint64_t share(const struct pt_shape *s, uint32_t flow)
+{
+    uint32_t n = flow < s->forward ? s->forward : s->flows - s->forward;
+    uint32_t i = flow < s->forward ? flow : flow - s->forward;
+    return s->bytes / n + (i < s->bytes % n);
+}
+
+static int flow_init(struct pt_flow *f, struct pt_err *e)
+{
+    const struct pt_shape *s = f->w->shape;
+    if (s->bytes && (f->dir & PT_DIR_TX))
+        f->bytes_left = share(s, f->id);
+    f->left = UINT64_MAX;
+    if (opts(f->w)->udp)
+        return pt_bw_udp_init(f, e);
+    if (opts(f->w)->zerocopy == PT_BW_MSG_ZEROCOPY && (f->dir & PT_DIR_TX)) {
+        int rc = pt_bulk_allow_zerocopy(f->fd);
+        if (rc < 0)
+            return pt_fail(e, rc, "--zerocopy msg_zerocopy: %s", pt_strerror(rc));
+    }
+    return 0;
+}
+
+static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
+{
+    struct bw_worker *b = f->w->own;
+    if (!f->st->first_tx_ns)
+        f->st->first_tx_ns = due;
+    if (f->w->shape->chan == PT_CHAN_UDP)
+        return pt_bw_udp_due(f, due, n);
+    unsigned done = 0;
+    for (; done < n; done++) {
+        size_t block = b->tuner.block < f->bytes_left ? b->tuner.block : (size_t)f->bytes_left;
+        ssize_t sent = pt_bulk_send(&b->bulk, b->tuner.how, f->fd, block, f->send_flags);
+        if (sent < 0)
+            return done ? (int)done : (int)sent;
+        pt_flow_sent(f, (uint64_t)sent, 0);
+        if (f->bytes_left != UINT64_MAX)
+            f->bytes_left -= (uint64_t)sent;
+        if (PT_UNLIKELY(!b->tuner.settled) && pt_bw_tune(&b->tuner, due, (uint64_t)sent)) {
+            char text[256];
+            pt_bw_tune_text(&b->tuner, text, sizeof(text));
+            pt_worker_note(f->w, "%s", text);
+        }
+        if (!f->bytes_left)
+            return (int)done + 1;
+    }
+    return (int)done;
+}
+
+static void on_data(struct pt_flow *f, uint8_t *bytes, size_t n, const struct pt_recv_meta *meta,
+                    pt_ns now)
+{
+    if (f->w->shape->chan == PT_CHAN_UDP && n)
+        pt_bw_udp_data(f, bytes, n, meta && meta->seg ? meta->seg : n, now);
+}
+
+/* ---- report */
+
+static const struct pt_half_flow *first_sender(const struct pt_half *h)
+{
+    for (uint32_t i = 0; h && i < h->flow_count; i++)
+        if (h->flows[i].sends && h->flows[i].tcp_valid)
+            return &h->flows[i];
+    return NULL;
+}
+
+static void report(const struct pt_report *rep, struct pt_result *r)
+{
+    const struct pt_bw_opts *o = rep->plan->params;
+    pt_result_headline(r, o->bidir ? "received forward" : "received",
+                       o->bidir ? "directions.0.rates.rx_bits_per_s" : "rates.rx_bits_per_s",
+                       "bit/s");
+    if (o->bidir)
+        pt_result_headline(r, "received reverse", "directions.1.rates.rx_bits_per_s", "bit/s");
+    if (o->udp)
+        pt_result_headline(r, "lost", "loss_pct", "%");
+    if (o->discard)
+        pt_result_note(
+            r, "--discard: the receiver dropped the bytes in the kernel without copying them; "
+               "compare with other --discard runs only");
+    const struct pt_half *sender = pt_report_sender(rep, o->reverse);
+    const struct pt_half_flow *f = first_sender(sender);
+    if (f && f->limited_by)
+        pt_result_str(r, "sender_limited_by", f->limited_by);
+}
+
+static const char *const zerocopy_names[] = {"auto",   "off",          "sendfile",
+                                             "splice", "msg_zerocopy", NULL};
+
+static const struct pt_opt bw_opts[] = {
+    {PT_OPT_FIELD(struct pt_bw_opts, udp, PT_OPT_BOOL), .name = "udp", .letter = 'u',
+     .help = "UDP instead of TCP", .group = "Bandwidth", .flags = PT_OPT_PEER},
+    {PT_OPT_FIELD(struct pt_bw_opts, reverse, PT_OPT_BOOL), .name = "reverse", .letter = 'R',
+     .help = "HOST sends, this end receives", .flags = PT_OPT_PEER},
+    {PT_OPT_FIELD(struct pt_bw_opts, bidir, PT_OPT_BOOL), .name = "bidir",
+     .help = "both directions at once, -c connections each", .flags = PT_OPT_PEER},
+    {PT_OPT_FIELD(struct pt_bw_opts, bytes, PT_OPT_SIZE), .name = "bytes", .metavar = "N",
+     .help = "transfer exactly N bytes in each direction, instead of a duration",
+     .flags = PT_OPT_PEER},
+    {PT_OPT_FIELD(struct pt_bw_opts, discard, PT_OPT_BOOL), .name = "discard",
+     .help = "the receiver drops bytes in the kernel, without copying them", .flags = PT_OPT_PEER},
+    {PT_OPT_FIELD(struct pt_bw_opts, zerocopy, PT_OPT_ENUM), .name = "zerocopy",
+     .names = zerocopy_names, .fallback = "auto",
+     .help = "how blocks are handed to the kernel; auto measures during the warm-up",
+     .flags = PT_OPT_PEER},
+    {0}};
+
+const struct pt_workload pt_bw = {
+    .form = {.manual =
+                 {.command = "bw",
+                  .summary = "bandwidth, TCP or UDP",
+                  .usage = "[HOST] [options]",
+                  .about =
+                      "Measures how many payload bits per second the receiver gets. Without HOST "
+                      "pitot measures this machine: it starts its own `serve` on the loopback.\n\n"
+                      "The block size and the way of sending are found by measurement during "
+                      "the warm-up and shown. The receiver copies every byte to user space, as "
+                      "an application would, unless --discard is given.",
+                  .examples = "pitot bw 10.0.0.2\tone TCP connection, 10 s\n"
+                              "pitot bw -c 8 --bidir 10.0.0.2\teight each way\n"
+                              "pitot bw -u -r 500mbit 10.0.0.2\tUDP at a rate, losses counted\n"
+                              "pitot bw --bytes 10GiB 10.0.0.2\ta transfer of exactly 10 GiB"},
+             .opts = bw_opts,
+             .params_size = sizeof(struct pt_bw_opts),
+             .check = check},
+    .worker_size = sizeof(struct bw_worker),
+    .flow_size = 2048,
+    .shape = shape,
+    .worker_init = worker_init,
+    .worker_fini = worker_fini,
+    .flow_init = flow_init,
+    .on_due = on_due,
+    .on_data = on_data,
+    .report = report,
+};

@@ -1,0 +1,54 @@
+/* bw.h: what the files of `pitot bw` share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PT_WORKLOAD_BW_H
+#define PT_WORKLOAD_BW_H
+
+#include "engine/worker.h"
+#include "net/bulk.h"
+
+enum pt_bw_zerocopy { PT_BW_AUTO, PT_BW_OFF, PT_BW_SENDFILE, PT_BW_SPLICE, PT_BW_MSG_ZEROCOPY };
+
+struct pt_bw_opts {
+    bool udp, reverse, bidir, discard;
+    uint64_t bytes;
+    int zerocopy; /* enum pt_bw_zerocopy */
+};
+
+/* ---- choosing block size and method by measurement, during the warm-up (bw_tune.c) */
+
+#define PT_BW_CANDIDATES 16
+
+struct pt_bw_candidate {
+    enum pt_bulk_method how;
+    size_t block;
+    double bytes, ns; /* what it moved in the time it had */
+};
+
+struct pt_bw_tuner {
+    struct pt_bw_candidate c[PT_BW_CANDIDATES];
+    unsigned n, at, rounds_left;
+    bool down; /* second round: the other way round */
+    pt_ns slice, until, began;
+    enum pt_bulk_method how; /* what to use now */
+    size_t block;
+    bool settled;
+};
+
+/* `fixed` > 0: only that block size. A warm-up too short to measure in gives the default. */
+void pt_bw_tune_init(struct pt_bw_tuner *t, const struct pt_bw_opts *o, size_t fixed, pt_ns warmup);
+/* Enters what was moved up to `now`; may change `how` and `block`. True when it has just settled.
+ */
+bool pt_bw_tune(struct pt_bw_tuner *t, pt_ns now, uint64_t bytes);
+/* "write 1 MiB: 88.1 Gbit/s; …" */
+void pt_bw_tune_text(const struct pt_bw_tuner *t, char *out, size_t cap);
+
+/* ---- datagrams (bw_udp.c) */
+
+#define PT_BW_DGRAM 16 /* sequence number and the instant it was sent */
+
+int pt_bw_udp_init(struct pt_flow *f, struct pt_err *e);
+int pt_bw_udp_due(struct pt_flow *f, pt_ns due, unsigned n);
+void pt_bw_udp_data(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t seg, pt_ns now);
+
+#endif
