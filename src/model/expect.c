@@ -208,7 +208,7 @@ int pt_expect_parse(const char *text, struct pt_expect *x, struct pt_err *e)
     memset(x, 0, sizeof(*x));
     if (strlen(text) >= sizeof(x->text))
         return pt_fail(e, -EINVAL, "--expect: longer than %zu bytes", sizeof(x->text) - 1);
-    snprintf(x->text, sizeof(x->text), "%s", text);
+    memcpy(x->text, text, strlen(text) + 1);
     size_t at = strcspn(text, "<>=!"), n = strspn(text + at, "<>=!");
     int op = -1;
     for (size_t i = 0; i < PT_COUNT(op_texts); i++) {
