@@ -5,12 +5,15 @@
 
 #include "base/units.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 const char *pt_figure_show(char *out, size_t cap, double value, const char *unit)
 {
     char number[PT_UNITS_TEXT];
+    if (!isfinite(value))
+        unit = "";
     if (!strcmp(unit, "bit/s"))
         return pt_si_show(out, cap, value, unit);
     if (!strcmp(unit, "packet/s"))
@@ -26,8 +29,30 @@ const char *pt_figure_show(char *out, size_t cap, double value, const char *unit
     pt_number_show(number, sizeof(number), value);
     if (!strcmp(unit, "operation/s"))
         unit = "/s";
+    if (!strcmp(unit, "CPU s"))
+        unit = "s";
     snprintf(out, cap, "%s%s%s", number, *unit && *unit != '/' ? " " : "", unit);
     return out;
+}
+
+const char *pt_figure_unit(const char *path)
+{
+    static const char *const units[][2] = {
+        {"bits_per_s", "bit/s"},
+        {"packets_per_s", "packet/s"},
+        {"_per_s", "operation/s"},
+        {"_us", "us"},
+        {"_s", "s"},
+        {"_pct", "%"},
+        {"_bytes", "byte"},
+    };
+    size_t n = strlen(path);
+    for (size_t i = 0; i < PT_COUNT(units); i++) {
+        size_t m = strlen(units[i][0]);
+        if (n >= m && !strcmp(path + n - m, units[i][0]))
+            return units[i][1];
+    }
+    return "";
 }
 
 static bool show_json(const json_t *v, const char *unit, char *out, size_t cap)

@@ -5,6 +5,7 @@
 
 #include "sink/say.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const ink_codes[] = {"",         "\033[1m",  "\033[2m",
@@ -51,17 +52,12 @@ void pt_page_heading(struct pt_page *p, const char *english)
 
 void pt_page_row(struct pt_page *p, enum pt_ink ink, const char *english, const char *value)
 {
+    char lead[256];
     const char *label = pt_page_say(p, english);
     size_t used = 2 + pt_text_columns(label);
-    pt_buf_adds(p->out, "  ");
-    if (ink != PT_INK_PLAIN)
-        pt_page_ink(p, ink);
-    pt_page_text(p, label);
-    pad(p, used < PT_PAGE_LABEL ? PT_PAGE_LABEL - used : 1);
-    pt_page_text(p, value);
-    if (ink != PT_INK_PLAIN)
-        pt_page_ink(p, PT_INK_PLAIN);
-    pt_buf_adds(p->out, "\n");
+    snprintf(lead, sizeof(lead), "  %.200s%*s", label,
+             used < PT_PAGE_LABEL ? (int)(PT_PAGE_LABEL - used) : 2, "");
+    pt_page_sentence(p, ink, lead, value);
 }
 
 void pt_page_sentence(struct pt_page *p, enum pt_ink ink, const char *lead, const char *text)

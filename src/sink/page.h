@@ -12,7 +12,7 @@
 #include "sink/sink.h"
 
 #define PT_PAGE_COLUMNS 80
-#define PT_PAGE_LABEL   26 /* column where values begin */
+#define PT_PAGE_LABEL   30 /* column where values begin */
 #define PT_PAGE_CELL    64
 #define PT_PAGE_CELLS   9
 #define PT_PAGE_ROWS    48
@@ -39,7 +39,7 @@ void pt_page_ink(struct pt_page *p, enum pt_ink ink);
 void pt_page_text(struct pt_page *p, const char *text);
 /* An empty line and a bold line. */
 void pt_page_heading(struct pt_page *p, const char *english);
-/* "  label      value", the label in the reader's language. */
+/* "  label      value", the label in the reader's language; a long value is wrapped. */
 void pt_page_row(struct pt_page *p, enum pt_ink ink, const char *english, const char *value);
 /* A sentence behind `lead` ("  - "), wrapped; continued lines are indented by its width. */
 void pt_page_sentence(struct pt_page *p, enum pt_ink ink, const char *lead, const char *text);
