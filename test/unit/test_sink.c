@@ -242,7 +242,7 @@ static void chinese_labels_are_chinese(void **state)
     static const char *const workloads[] = {"bw", "pps", "lat"};
     /* Names, not words; and texts that come from the document. */
     static const char *const kept[] = {"pitot ", "  p99<5ms", "  target-host", "  block size",
-                                       "  pays", "  - ",      "      "};
+                                       "  pays", "  - ",      "    "};
     for (size_t w = 0; w < PT_COUNT(workloads); w++) {
         struct pt_result *r = everything(workloads[w]);
         char *t = render(&pt_sink_text, r, false, true);
