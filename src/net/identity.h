@@ -6,9 +6,9 @@
 
 #include <jansson.h>
 
-/* {host, pitot, kernel, machine, boot_id, netns, cpus, pid}: two ends with the same boot_id share
- * one kernel, with the same netns too one network stack. Keys that this system does not tell are
- * left out. The caller's reference; NULL when there is no memory. */
+/* {host, pitot, kernel, machine, cpu_model, virtualised, boot_id, netns, cpus, pid}: two ends with
+ * the same boot_id share one kernel, with the same netns too one network stack. Keys that this
+ * system does not tell are left out. The caller's reference; NULL when there is no memory. */
 json_t *pt_identity(void);
 
 #endif
