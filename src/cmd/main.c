@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct pt_cmd *const commands[] = {&pt_cmd_bw, &pt_cmd_pps, &pt_cmd_lat,
+static const struct pt_cmd *const commands[] = {&pt_cmd_bw, &pt_cmd_pps, &pt_cmd_lat, &pt_cmd_serve,
                                                 &pt_cmd_truth};
 
 static void print_commands(FILE *to)

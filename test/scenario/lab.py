@@ -244,9 +244,9 @@ class Local:
         return process
 
     def serve(self, node, *options):
-        """Starts `pitot serve` on its default port (Local: a free one) and waits until it listens."""
-        if type(self) is Local and "--listen" not in options:
-            options = ("--listen", "127.0.0.1:0") + options
+        """Starts `pitot serve` on all addresses (Local: a free loopback port) and waits until it listens."""
+        if "--listen" not in options:
+            options = ("--listen", "127.0.0.1:0" if type(self) is Local else f":{PORT}") + options
         process = Serve(self.argv(node, [binary(), "serve", *options]))
         self._running.append(process)
         return process
