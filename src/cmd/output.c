@@ -1,0 +1,168 @@
+/* output.c: see output.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIVE_CEILING ((size_t)4096)
+
+/* As gettext does: the first of the three that is set and not empty. */
+static bool environment_is_chinese(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_MESSAGES", "LANG"};
+    for (size_t i = 0; i < PT_COUNT(names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return !strncmp(value, "zh", 2);
+    }
+    return false;
+}
+
+static bool is_stdout(const char *path)
+{
+    return !strcmp(path, "-");
+}
+
+static bool wants_color(const struct pt_common *c, bool terminal)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    return terminal && !c->no_color && !(no_color && *no_color) && term && *term &&
+           strcmp(term, "dumb") != 0;
+}
+
+void pt_output_init(struct pt_output *o, const struct pt_common *c)
+{
+    *o = (struct pt_output){.common = c};
+    o->fd = is_stdout(c->json) || is_stdout(c->csv) ? STDERR_FILENO : STDOUT_FILENO;
+    bool terminal = isatty(o->fd) == 1;
+    o->color = wants_color(c, terminal);
+    o->chinese = c->lang == PT_LANG_ZH || (c->lang == PT_LANG_AUTO && environment_is_chinese());
+    o->progress =
+        (struct pt_progress){.terminal = terminal, .color = o->color, .chinese = o->chinese};
+}
+
+/* What is printed for people is lost silently when nobody can read it. */
+static void put(int fd, const struct pt_buf *text)
+{
+    const char *p = pt_buf_str(text);
+    size_t left = text->len;
+    while (left) {
+        ssize_t n = write(fd, p, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        p += n;
+        left -= (size_t)n;
+    }
+}
+
+void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress_figure *figures,
+                    size_t n, pt_ns since_start, pt_ns total)
+{
+    if (o->common->quiet)
+        return;
+    struct pt_buf out;
+    pt_buf_init(&out, LIVE_CEILING);
+    pt_progress_line(&o->progress, elapsed, figures, n, &out);
+    pt_progress_bar(&o->progress, since_start, total, &out);
+    put(o->fd, &out);
+    pt_buf_fini(&out);
+}
+
+void pt_output_quiet_down(struct pt_output *o)
+{
+    struct pt_buf out;
+    pt_buf_init(&out, LIVE_CEILING);
+    pt_progress_end(&o->progress, &out);
+    put(o->fd, &out);
+    pt_buf_fini(&out);
+}
+
+/* The document somewhere else than where it was asked for. */
+static void rescue(const struct pt_result *r, const struct pt_buf *json)
+{
+    const char *dir = getenv("TMPDIR"), *id = pt_result_get_str(r, "id");
+    char path[PT_PATH_LEN];
+    snprintf(path, sizeof(path), "%s/pitot-%s.json", dir && *dir ? dir : "/tmp",
+             id ? id : "result");
+    if (pt_sink_store(path, json, NULL) == 0) {
+        fprintf(stderr, "pitot: the result is in %s instead\n", path);
+        return;
+    }
+    fputs("pitot: the result follows here instead\n", stderr);
+    put(STDERR_FILENO, json);
+}
+
+/* Renders with one sink into one place. */
+static int store(const struct pt_output *o, const struct pt_result *r, const struct pt_sink *sink,
+                 const char *path)
+{
+    struct pt_sink_style style = {.color = o->color, .chinese = o->chinese};
+    struct pt_buf out;
+    struct pt_err e = {0};
+    pt_buf_init(&out, PT_SINK_CEILING);
+    int rc = sink->render(r, &style, &out, &e);
+    bool rendered = rc == 0;
+    if (!rc)
+        rc = pt_sink_store(path, &out, &e);
+    if (rc < 0)
+        fprintf(stderr, "pitot: %s\n", e.text);
+    if (rc < 0 && rendered && sink == &pt_sink_json)
+        rescue(r, &out);
+    pt_buf_fini(&out);
+    return rc;
+}
+
+/* "a/b.csv" to "a/b.summary.csv", "a/b" to "a/b.summary", "-" stays. */
+static void summary_path(const char *path, char *out, size_t cap)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    if (is_stdout(path))
+        snprintf(out, cap, "-");
+    else if (dot && dot != base)
+        snprintf(out, cap, "%.*s.summary%s", (int)(dot - path), path, dot);
+    else
+        snprintf(out, cap, "%s.summary", path);
+}
+
+static int store_csv(const struct pt_output *o, const struct pt_result *r, const char *path)
+{
+    char summary[PT_PATH_LEN + 16];
+    summary_path(path, summary, sizeof(summary));
+    int rc = store(o, r, &pt_sink_csv_series, path);
+    if (is_stdout(path) && rc == 0)
+        fputs("\r\n", stdout);
+    fflush(stdout);
+    int second = store(o, r, &pt_sink_csv, summary);
+    return rc ? rc : second;
+}
+
+int pt_output_result(struct pt_output *o, const struct pt_result *r)
+{
+    const struct pt_common *c = o->common;
+    int rc = 0, csv = 0;
+    pt_output_quiet_down(o);
+    /* Files first: the text may be cut off by a pipe that is closed, the figures must not. */
+    if (c->json[0])
+        rc = store(o, r, &pt_sink_json, c->json);
+    if (c->csv[0])
+        csv = store_csv(o, r, c->csv);
+    struct pt_sink_style style = {.color = o->color, .chinese = o->chinese};
+    if (c->json[0] && !is_stdout(c->json) && rc == 0)
+        style.json = c->json;
+    struct pt_buf text;
+    struct pt_err e = {0};
+    pt_buf_init(&text, PT_SINK_CEILING);
+    if (pt_sink_text.render(r, &style, &text, &e) < 0)
+        fprintf(stderr, "pitot: %s\n", e.text);
+    put(o->fd, &text);
+    pt_buf_fini(&text);
+    return rc ? rc : csv;
+}

@@ -1,0 +1,35 @@
+/* output.h: where the text, the live lines and the files of a measuring command go.
+ *
+ * Text goes to stdout, or to stderr when --json - or --csv - takes stdout. Live lines go where the
+ * text goes.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PT_CMD_OUTPUT_H
+#define PT_CMD_OUTPUT_H
+
+#include "model/plan.h"
+#include "model/result.h"
+#include "sink/progress.h"
+#include "sink/sink.h"
+
+struct pt_output {
+    const struct pt_common *common;
+    int fd; /* of text and live lines */
+    bool color, chinese;
+    struct pt_progress progress;
+};
+
+void pt_output_init(struct pt_output *o, const struct pt_common *c);
+
+/* One live line and, on a terminal, the bar; nothing with --quiet. Times as in progress.h. */
+void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress_figure *figures,
+                    size_t n, pt_ns since_start, pt_ns total);
+/* Takes the bar away; also before an error is printed. */
+void pt_output_quiet_down(struct pt_output *o);
+
+/* Prints the report and writes every file that was asked for. A file that cannot be written does
+ * not lose the measurement: the document is stored in $TMPDIR or /tmp instead, and as the last
+ * resort printed on stderr; each is said there. 0, or the first negative errno. */
+int pt_output_result(struct pt_output *o, const struct pt_result *r) PT_MUST_USE;
+
+#endif
