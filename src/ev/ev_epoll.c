@@ -170,10 +170,7 @@ static int flush_dirty(struct pt_epoll_loop *l)
             continue;
         }
         bool add = s->events == 0;
-        if (add)
-            s->generation++;
-        struct epoll_event ev = {.events = want,
-                                 .data.u64 = (uint64_t)s->generation << 32 | (uint32_t)fd};
+        struct epoll_event ev = {.events = want, .data.fd = fd};
         if (epoll_ctl(l->ep, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &ev) == 0)
             s->events = want;
         else
@@ -433,11 +430,11 @@ static struct pt_op *next_ready(struct pt_epoll_loop *l, int fd, uint32_t events
     return NULL;
 }
 
-static int ops_ready(struct pt_epoll_loop *l, int fd, uint32_t generation, uint32_t events)
+static int ops_ready(struct pt_epoll_loop *l, int fd, uint32_t events)
 {
     int ran = 0;
     struct pt_op *op;
-    while (l->slots[fd].generation == generation && (op = next_ready(l, fd, events))) {
+    while ((op = next_ready(l, fd, events))) {
         op->p.round = l->round;
         switch ((enum pt_op_kind)op->p.kind) {
         case PT_OP_SEND:
@@ -464,10 +461,9 @@ static int ops_ready(struct pt_epoll_loop *l, int fd, uint32_t generation, uint3
 
 static int event_ready(struct pt_epoll_loop *l, const struct epoll_event *ev)
 {
-    int fd = (int)(uint32_t)ev->data.u64;
-    uint32_t generation = (uint32_t)(ev->data.u64 >> 32);
+    const int fd = ev->data.fd;
     struct pt_fd_slot *s = &l->slots[fd];
-    if (s->generation != generation || s->events == 0)
+    if (s->events == 0)
         return 0;
     int ran = 0;
     const uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
@@ -477,7 +473,7 @@ static int event_ready(struct pt_epoll_loop *l, const struct epoll_event *ev)
         int n = pt_epoll_receive(l, s->recv, MSG_DONTWAIT, false);
         ran += n > 0 ? n : 0;
     }
-    return ran + ops_ready(l, fd, generation, ev->events);
+    return ran + ops_ready(l, fd, ev->events);
 }
 
 /* Streams whose last read was full: the edge is spent, bytes may be left. */

@@ -13,8 +13,7 @@
 struct pt_fd_slot {
     struct pt_recv *recv;
     struct pt_op *first, *last;
-    uint32_t events; /* as registered; 0: not */
-    uint32_t generation;
+    uint32_t events;    /* as registered; 0: not */
     bool dirty, unread; /* on the list of that name */
     bool hangup;        /* the end of the stream has been announced: a short read is not the last */
 };
