@@ -8,15 +8,24 @@
 
 #define HELP_CEILING ((size_t)256 << 10)
 
+static bool is_one_of(const char *word, const char *a, const char *b)
+{
+    return !strcmp(word, a) || !strcmp(word, b);
+}
+
 bool pt_cmd_help(const struct pt_manual *m, const struct pt_opts *sets, size_t n, int argc,
                  const char *const *argv)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0)
+        bool man = !strcmp(argv[i], "--man");
+        if (!man && !is_one_of(argv[i], "--help", "-h"))
             continue;
         struct pt_buf out;
         pt_buf_init(&out, HELP_CEILING);
-        pt_manual_help(m, sets, n, &out);
+        if (man)
+            pt_manual_man(m, sets, n, &out);
+        else
+            pt_manual_help(m, sets, n, &out);
         fputs(pt_buf_str(&out), stdout);
         pt_buf_fini(&out);
         return true;

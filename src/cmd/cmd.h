@@ -20,7 +20,7 @@ struct pt_cmd {
 
 extern const struct pt_cmd pt_cmd_serve, pt_cmd_truth;
 
-/* Handles --help anywhere in the arguments: prints the page and returns true. */
+/* Handles --help and --man anywhere in the arguments: prints the page and returns true. */
 bool pt_cmd_help(const struct pt_manual *m, const struct pt_opts *sets, size_t n, int argc,
                  const char *const *argv);
 /* "pitot lat: sentence" on stderr; returns `status`. */

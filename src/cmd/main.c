@@ -28,6 +28,32 @@ static int unknown(const char *word)
     return PT_EXIT_USAGE;
 }
 
+static const struct pt_cmd *find(const char *word)
+{
+    for (size_t i = 0; i < PT_COUNT(commands); i++) {
+        if (!strcmp(word, commands[i]->manual->command))
+            return commands[i];
+    }
+    return NULL;
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b)
+{
+    return !strcmp(word, a) || !strcmp(word, b);
+}
+
+/* `pitot help [COMMAND]`, `pitot --man COMMAND`: the page of a command, by its own table. */
+static int print_page(const char *word, const char *option)
+{
+    const struct pt_cmd *cmd = word ? find(word) : NULL;
+    if (cmd)
+        return cmd->run(1, &option);
+    if (word)
+        return unknown(word);
+    print_commands(stdout);
+    return PT_EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
     const char *const *words = (const char *const *)argv;
@@ -35,17 +61,15 @@ int main(int argc, char **argv)
         print_commands(stderr);
         return PT_EXIT_USAGE;
     }
-    if (strcmp(words[1], "--version") == 0 || strcmp(words[1], "-V") == 0) {
+    const char *second = argc > 2 ? words[2] : NULL;
+    if (is_one_of(words[1], "--version", "-V")) {
         puts("pitot " PT_VERSION);
         return PT_EXIT_OK;
     }
-    if (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0 ||
-        strcmp(words[1], "help") == 0) {
-        print_commands(stdout);
-        return PT_EXIT_OK;
-    }
-    for (size_t i = 0; i < PT_COUNT(commands); i++)
-        if (strcmp(words[1], commands[i]->manual->command) == 0)
-            return commands[i]->run(argc - 2, words + 2);
-    return unknown(words[1]);
+    if (is_one_of(words[1], "--help", "-h") || !strcmp(words[1], "help"))
+        return print_page(second, "--help");
+    if (!strcmp(words[1], "--man"))
+        return print_page(second, "--man");
+    const struct pt_cmd *cmd = find(words[1]);
+    return cmd ? cmd->run(argc - 2, words + 2) : unknown(words[1]);
 }

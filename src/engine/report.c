@@ -122,7 +122,8 @@ static void put_direction(const struct pt_report *rep, const struct direction *d
         count(r, b, "reordered_packets", x && s, d->seq.reordered);
         count(r, b, "duplicate_packets", x && s, d->seq.duplicate);
         count(r, b, "late_packets", x && s, d->seq.late);
-        set(r, base, "loss_pct", t && x && d->tx.tx_packets,
+        snprintf(b, sizeof(b), "%srates.", base);
+        set(r, b, "loss_pct", t && x && d->tx.tx_packets,
             d->tx.tx_packets ? 100.0 * (double)lost / (double)d->tx.tx_packets : 0);
     }
     snprintf(b, sizeof(b), "%srates.", base);

@@ -193,7 +193,7 @@ static void report(const struct pt_report *rep, struct pt_result *r)
     if (o->bidir)
         pt_result_headline(r, "received reverse", "directions.1.rates.rx_bits_per_s", "bit/s");
     if (o->udp)
-        pt_result_headline(r, "lost", "loss_pct", "%");
+        pt_result_headline(r, "loss", "rates.loss_pct", "%");
     if (o->discard)
         pt_result_note(
             r, "--discard: the receiver dropped the bytes in the kernel without copying them; "

@@ -162,7 +162,7 @@ static void report(const struct pt_report *rep, struct pt_result *r)
     const struct pt_pps_opts *o = rep->plan->params;
     pt_result_headline(r, "delivered", "rates.rx_packets_per_s", "packet/s");
     if (rep->shape->sequenced)
-        pt_result_headline(r, "lost", "loss_pct", "%");
+        pt_result_headline(r, "loss", "rates.loss_pct", "%");
     pt_result_headline(r, "sent", "rates.tx_packets_per_s", "packet/s");
     if (o->path == PT_PPS_GSO)
         pt_result_note(
