@@ -268,3 +268,12 @@ int pt_dial_flows(struct pt_dial *flows, unsigned count, int type, const struct 
     }
     return rc;
 }
+
+void pt_dial_settle(const struct pt_dial *flows, unsigned count)
+{
+    uint8_t scrap[PT_KNOCK_SIZE];
+    for (unsigned i = 0; i < count; i++)
+        for (int budget = 64; budget > 0; budget--)
+            if (recv(flows[i].fd, scrap, sizeof(scrap), MSG_DONTWAIT) < 0 && errno == EAGAIN)
+                break;
+}

@@ -64,6 +64,16 @@ static void answer_again(const struct taking *t, unsigned index)
     }
 }
 
+/* What the client repeated before it heard that the flow stands must not be measured. */
+static void settle(const struct taking *t)
+{
+    uint8_t scrap[PT_KNOCK_SIZE];
+    for (unsigned i = 0; i < t->count; i++)
+        for (int budget = t->out[i].datagram ? 64 : 0; budget > 0; budget--)
+            if (recv(t->out[i].fd, scrap, sizeof(scrap), MSG_DONTWAIT) < 0 && errno == EAGAIN)
+                break;
+}
+
 static int take(struct taking *t, int fd, const struct pt_channel_message *m)
 {
     bool datagram = m->kind == PT_CHANNEL_DATAGRAM;
@@ -154,6 +164,8 @@ int pt_session_take_flows(struct pt_session *s, struct pt_session_flow *out, uin
         return pt_fail(e, -errno, "epoll: %s", pt_strerror(-errno));
     int rc = take_all(&t, deadline, e);
     close(t.epoll);
+    if (rc == 0)
+        settle(&t);
     if (rc == 0)
         tell_main(s, &(struct pt_channel_message){.kind = PT_CHANNEL_TAKEN});
     for (unsigned i = 0; rc && i < count; i++) {

@@ -163,7 +163,11 @@ void pt_serve_entries_retry(struct pt_serve *s)
 
 void pt_serve_entries_close(struct pt_serve *s)
 {
-    for (unsigned i = 0; i < s->entry_max; i++)
-        if (s->entries[i].fd >= 0)
-            drop(&s->entries[i]);
+    for (unsigned i = 0; i < s->entry_max; i++) {
+        struct pt_serve_entry *n = &s->entries[i];
+        if (n->fd >= 0 && n->waiting)
+            refuse(n, -EBUSY, "the server ends");
+        else if (n->fd >= 0)
+            drop(n);
+    }
 }

@@ -96,7 +96,7 @@ void pt_serve_entries_retry(struct pt_serve *s);
 void pt_serve_entries_close(struct pt_serve *s);
 
 /* Starts a session for a control connection whose preamble was read; the caller still closes its
- * own descriptor. 0; -EAGAIN: the source has too many in their handshake; -EBUSY, …: with the
+ * own descriptor. 0; -EAGAIN: it depends on how handshakes under way turn out; -EBUSY, …: with the
  * sentence. */
 int pt_serve_slot_start(struct pt_serve *s, int fd, const struct pt_addr *peer,
                         struct pt_err *e) PT_MUST_USE;

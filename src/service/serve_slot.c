@@ -225,12 +225,16 @@ static void message(struct pt_op *op, int res, bool more)
 
 static int check_room(const struct pt_serve *s, const struct pt_addr *peer, struct pt_err *e)
 {
-    unsigned unwelcomed = 0;
+    unsigned unwelcomed = 0, of_peer = 0;
     if (s->stopping || (s->spec.sessions && s->welcomed >= s->spec.sessions))
         return pt_fail(e, -EBUSY, "the server takes no more sessions");
-    for (unsigned i = 0; i < s->slot_count; i++)
-        unwelcomed += !s->slots[i]->welcomed && pt_addr_same_ip(&s->slots[i]->peer, peer);
-    if (unwelcomed >= s->unwelcomed_max)
+    for (unsigned i = 0; i < s->slot_count; i++) {
+        const struct pt_serve_slot *slot = s->slots[i];
+        unwelcomed += !slot->welcomed;
+        of_peer += !slot->welcomed && pt_addr_same_ip(&slot->peer, peer);
+    }
+    if (of_peer >= s->unwelcomed_max ||
+        (s->spec.sessions && s->welcomed + unwelcomed >= s->spec.sessions))
         return -EAGAIN;
     if (s->slot_count >= s->slot_max)
         return pt_fail(e, -EBUSY, "all %u sessions of the server are taken; try later",
