@@ -34,6 +34,7 @@ struct answer {
     struct pt_job job;
     bool job_open;
     struct pt_sampler sampler;
+    struct pt_wire *wire;
     int *fds;
 };
 
@@ -190,7 +191,9 @@ static int begin(struct answer *a, struct pt_err *e)
     json_decref(m);
     if (lead < 0 || lead > 10 * PT_S)
         return pt_fail(e, -EPROTO, "start: lead_ns out of range");
-    pt_job_release(&a->job, pt_clock_now() + lead);
+    pt_ns start = pt_clock_now() + lead;
+    pt_job_release(&a->job, start);
+    a->wire = pt_wire_begin(&a->session->control->peer);
     return 0;
 }
 
@@ -260,6 +263,9 @@ static int send_report(struct answer *a, struct pt_err *e)
     int rc = pt_half_read(&half, &a->job);
     if (rc < 0)
         return pt_fail(e, rc, "no memory for the report");
+    pt_wire_end(a->wire);
+    half.wire = a->wire;
+    a->wire = NULL;
     half.series = a->sampler.series;
     a->sampler.series = (struct pt_series){0};
     rc = tell(a, json_pack("{s:s, s:o?}", "type", "report", "half", pt_half_to_json(&half)), e);
@@ -278,6 +284,7 @@ static void clean_up(struct answer *a)
     if (a->job_open)
         pt_job_close(&a->job);
     pt_sampler_close(&a->sampler);
+    pt_wire_free(a->wire);
     if (a->job_spec.listener >= 0)
         close(a->job_spec.listener);
     if (a->plan_open)

@@ -156,6 +156,7 @@ int pt_half_read(struct pt_half *h, const struct pt_job *job)
 void pt_half_fini(struct pt_half *h)
 {
     free(h->flows);
+    pt_wire_free(h->wire);
     free(h->series.at);
     for (unsigned k = 0; k < PT_HISTS; k++)
         free(h->hist[k]);

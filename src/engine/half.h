@@ -8,6 +8,7 @@
 #define PT_ENGINE_HALF_H
 
 #include "engine/job.h"
+#include "engine/wire.h"
 
 #define PT_HALF_FLOWS 1000 /* reported one by one; the rest are in the sums */
 #define PT_SERIES_MAX 4096 /* points; then neighbours are joined */
@@ -64,7 +65,8 @@ struct pt_half {
     unsigned note_count;
     char notes[PT_HALF_NOTES][256];
     char backend[16];
-    char error[256]; /* of the first worker that failed; "" */
+    struct pt_wire *wire; /* what the machine counted; NULL: unknown */
+    char error[256];      /* of the first worker that failed; "" */
 };
 
 /* Reads a finished job. -ENOMEM. */

@@ -195,6 +195,8 @@ json_t *pt_half_to_json(const struct pt_half *h)
     json_object_set_new(o, "series", series);
     json_object_set_new(o, "notes", notes);
     json_object_set_new(o, "extra", extra);
+    if (h->wire)
+        json_object_set_new(o, "wire", pt_wire_to_json(h->wire));
     return o;
 }
 
@@ -255,6 +257,7 @@ int pt_half_from_json(struct pt_half *h, const json_t *from, struct pt_err *e)
         rc = arrays_from_json(h, from);
     if (rc == 0)
         rc = hists_from_json(h, json_object_get(from, "hist"), e);
+    h->wire = pt_wire_from_json(json_object_get(from, "wire"));
     if (rc < 0) {
         pt_half_fini(h);
         return pt_fail(e, rc, "the peer's report cannot be read: a figure has the wrong type");

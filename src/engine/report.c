@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/report.h"
 
+#include "host/path.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -344,6 +346,72 @@ static void flows(const struct pt_report *rep, struct pt_result *r)
         pt_result_real(r, "fairness.start_skew_us", tx->start_skew_s * 1e6);
 }
 
+/* ---- where datagrams were lost: over the whole run, warm-up included, as the counters count */
+
+static uint64_t all_phases(const struct pt_half *h, size_t offset)
+{
+    uint64_t sum = 0;
+    for (unsigned p = 0; p < PT_PHASES; p++)
+        sum += *(const uint64_t *)(const void *)((const char *)&h->c[p] + offset);
+    return sum;
+}
+
+#define ALL(h, field) all_phases(h, offsetof(struct pt_counters, field))
+
+static void path(const struct pt_report *rep, struct pt_result *r)
+{
+    const struct pt_shape *s = rep->shape;
+    bool reverse = s->forward == 0;
+    if (s->chan != PT_CHAN_UDP || s->both || (s->forward && s->forward < s->flows) || !rep->peer)
+        return;
+    const struct pt_half *tx = pt_report_sender(rep, reverse),
+                         *rx = pt_report_receiver(rep, reverse);
+    uint64_t sent = ALL(tx, tx_packets), calls = ALL(tx, tx_calls);
+    struct pt_path_sender from = {
+        .attempted = sent,
+        .attempted_bytes = ALL(tx, tx_bytes),
+        .accepted = sent,
+        .accepted_bytes = ALL(tx, tx_bytes),
+        .net = tx->wire ? &tx->wire->net : NULL,
+        .dev = tx->wire && tx->wire->dev[0] ? tx->wire->dev : NULL,
+        .qdisc_drops = tx->wire ? tx->wire->qdisc_drops : -1,
+        .gso = calls ? (unsigned)((sent + calls / 2) / calls) : 0,
+    };
+    uint64_t copies = rx->seq.duplicate, got = ALL(rx, rx_packets);
+    struct pt_path_receiver to = {
+        .received = got > copies ? got - copies : 0,
+        .received_bytes = ALL(rx, rx_bytes),
+        .unread = -1,
+        .socket_drops = (int64_t)rx->drops,
+        .net = rx->wire ? &rx->wire->net : NULL,
+        .dev = rx->wire && rx->wire->dev[0] ? rx->wire->dev : NULL,
+        .gro = s->gro,
+    };
+    struct pt_path *p = calloc(1, sizeof(*p));
+    if (!p)
+        return;
+    pt_path_build(p, &from, &to, rep->one_net);
+    pt_result_take(r, "path", pt_path_json(p));
+    free(p);
+}
+
+static void fragments(const struct pt_report *rep, struct pt_result *r)
+{
+    const struct pt_half *tx = rep->shape->forward ? rep->local : rep->peer;
+    if (rep->shape->chan != PT_CHAN_UDP || !tx || !tx->wire)
+        return;
+    int64_t made =
+        pt_netstat_sum(&tx->wire->net, PT_NETSTAT_IP4_FRAG_CREATES, PT_NETSTAT_IP6_FRAG_CREATES);
+    if (made > 0) {
+        pt_result_i64(r, "fragments_sent", made);
+        pt_result_warn(
+            r,
+            "the sending host made %lld IP fragments: datagrams are larger than the path "
+            "takes (MTU %u)",
+            (long long)made, tx->wire->mtu);
+    }
+}
+
 /* ---- what it cost, and whether the generator was good enough */
 
 static void cost(const struct pt_report *rep, struct pt_result *r)
@@ -483,6 +551,8 @@ void pt_report_make(const struct pt_report *rep, struct pt_result *r)
         one_way(rep, r);
     series(rep, r);
     flows(rep, r);
+    path(rep, r);
+    fragments(rep, r);
     cost(rep, r);
     generator(rep, r);
     if (rep->wl->report)

@@ -16,6 +16,7 @@ struct pt_report {
     const struct pt_half *peer; /* NULL: it could not tell */
     const char *engine_reason;  /* why this loop back end */
     const char *broken;         /* why the run is partial; NULL: it is not */
+    bool one_net;               /* both ends in one network namespace */
     bool interrupted;
 };
 

@@ -34,6 +34,7 @@ struct run {
     bool job_open;
     struct pt_sampler sampler;
     struct pt_half local, peer;
+    struct pt_wire *wire;
     bool peer_valid, peer_sent;
     struct pt_point peer_point;
     bool peer_point_new;
@@ -47,10 +48,10 @@ struct run {
     json_t *accepted;
 };
 
-static bool is_same_machine(const json_t *a, const json_t *b)
+static bool is_same(const json_t *a, const json_t *b, const char *key)
 {
-    const char *x = json_string_value(json_object_get(a, "boot_id"));
-    const char *y = json_string_value(json_object_get(b, "boot_id"));
+    const char *x = json_string_value(json_object_get(a, key));
+    const char *y = json_string_value(json_object_get(b, key));
     return x && y && *x && strcmp(x, y) == 0;
 }
 
@@ -113,7 +114,7 @@ static int reach(struct run *r, struct pt_err *e)
 static int propose(struct run *r, struct pt_err *e)
 {
     const struct pt_run_spec *s = r->spec;
-    bool same = is_same_machine(s->identity, r->welcome.identity);
+    bool same = is_same(s->identity, r->welcome.identity, "boot_id");
     json_int_t cpus = json_integer_value(json_object_get(r->welcome.identity, "cpus"));
     int rc = pt_place_plan(&r->place, &r->shape, &s->plan->common, same,
                            cpus > 0 && cpus <= PT_CPU_MAX ? (unsigned)cpus : 0, e);
@@ -253,6 +254,7 @@ static int go(struct run *r, struct pt_err *e)
         now + CONNECT_NS, e);
     if (rc < 0)
         return rc;
+    r->wire = pt_wire_begin(&r->control.peer);
     r->start_ns = now + lead;
     r->heard_ns = now;
     pt_job_release(&r->job, r->start_ns);
@@ -437,6 +439,7 @@ static void wind_down(struct run *r)
         nap(r, pt_clock_now() + 50 * PT_MS, false);
     if (pt_job_finish(&r->job, pt_clock_now() + PT_S, &e) < 0)
         broke(r, "%s", e.text);
+    pt_wire_end(r->wire);
 }
 
 static int make_document(struct run *r, struct pt_result **out, struct pt_err *e)
@@ -444,6 +447,8 @@ static int make_document(struct run *r, struct pt_result **out, struct pt_err *e
     int rc = pt_half_read(&r->local, &r->job);
     if (rc < 0)
         return pt_fail(e, rc, "no memory for the report");
+    r->local.wire = r->wire;
+    r->wire = NULL;
     r->local.series = r->sampler.series;
     r->sampler.series = (struct pt_series){0};
     struct pt_result *res = pt_result_new(pt_clock_realtime() - (pt_clock_now() - r->start_ns));
@@ -458,6 +463,8 @@ static int make_document(struct run *r, struct pt_result **out, struct pt_err *e
         .peer = r->peer_valid ? &r->peer : NULL,
         .engine_reason = r->engine_reason,
         .broken = r->broken[0] ? r->broken : NULL,
+        .one_net = is_same(r->spec->identity, r->welcome.identity, "boot_id") &&
+                   is_same(r->spec->identity, r->welcome.identity, "netns"),
         .interrupted = pt_signal_count() > 0,
     };
     if (rep.peer && rep.peer->error[0] && !rep.broken)
@@ -478,6 +485,7 @@ static void release(struct run *r)
         pt_control_fini(&r->control);
     pt_welcome_fini(&r->welcome);
     json_decref(r->accepted);
+    pt_wire_free(r->wire);
     pt_half_fini(&r->local);
     pt_half_fini(&r->peer);
     free(r);

@@ -52,6 +52,7 @@ struct pt_worker {
     pt_ns stop_ns;                     /* when a stop was first seen; 0: not yet */
     pt_ns ticked_ns, probed_ns;
     bool finishing; /* starts no more operations */
+    bool settle;    /* the window has begun: go over to its way of receiving */
     uint32_t flow_count, turn;
     uint32_t outstanding;
     uint32_t senders, receivers; /* flows that still do */
@@ -116,12 +117,9 @@ void pt_flow_next(struct pt_flow *f);
  * settle: `wl->on_end` is called. */
 void pt_flow_end(struct pt_flow *f, int code);
 
-/* Swaps the kind of receive, e.g. to drop timestamps when the warm-up ends. */
 /* impaired.c: what left an impaired path arrives at the workload. */
 void pt_worker_deliver(struct pt_flow *f, uint8_t *bytes, size_t n, const struct pt_recv_meta *meta,
                        pt_ns now);
-
-int pt_flow_receive_as(struct pt_flow *f, enum pt_recv_kind kind) PT_MUST_USE;
 
 /* The body of a worker process; returns its exit status. */
 int pt_worker_main(struct pt_job *job, unsigned index);

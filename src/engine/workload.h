@@ -44,7 +44,7 @@ struct pt_shape {
     size_t recv_size;    /* bytes of a receive buffer */
     unsigned recv_batch;
     enum pt_recv_kind recv_kind;
-    bool timestamps;       /* kernel receive timestamps */
+    bool wakeups;          /* asking side: measure in the warm-up how long waking up takes */
     bool gro;              /* receive coalescing */
     unsigned burst;        /* operations per on_due call when nothing paces them */
     uint32_t inflight;     /* closed loop: operations outstanding per flow; 0: unlimited (bulk) */

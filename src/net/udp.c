@@ -186,9 +186,9 @@ int64_t pt_sock_drops(int fd)
     return memory[SK_MEMINFO_DROPS];
 }
 
-int pt_udp_stamp_rx(int fd)
+int pt_udp_stamp_rx(int fd, bool on)
 {
-    return set_int(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+    return set_int(fd, SOL_SOCKET, SO_TIMESTAMPNS, on);
 }
 
 int pt_udp_stamp_tx(int fd)

@@ -51,7 +51,7 @@ int pt_udp_count_drops(int fd) PT_MUST_USE;
 int64_t pt_sock_drops(int fd) PT_MUST_USE;
 /* Each recvmsg carries the instant at which the stack took the datagram (SO_TIMESTAMPNS,
  * CLOCK_REALTIME). */
-int pt_udp_stamp_rx(int fd) PT_MUST_USE;
+int pt_udp_stamp_rx(int fd, bool on) PT_MUST_USE;
 /* Software transmit timestamps (SO_TIMESTAMPING: SOFTWARE | TX_SOFTWARE | OPT_ID | OPT_TSONLY):
  * every send gets a number from 0 on, and its stamp arrives on the error queue. */
 int pt_udp_stamp_tx(int fd) PT_MUST_USE;

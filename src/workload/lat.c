@@ -80,7 +80,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         .recv_size = size > 65536 && !o->udp ? 262144 : 65536,
         .recv_batch = 1,
         .recv_kind = o->udp ? PT_RECV_DGRAM : PT_RECV_STREAM,
-        .timestamps = !o->spin && !o->crr,
+        .wakeups = !o->spin && !o->crr,
         .burst = 1,
         .inflight = c->inflight,
         .ops_per_s = c->rate.per_s,

@@ -160,7 +160,7 @@ static void both_ends_are_stamped(void **state)
     for (size_t f = 0; f < PT_COUNT(families); f++) {
         struct pair p = open_pair(families[f], NULL);
         struct pt_udp_stamp s;
-        assert_int_equal(pt_udp_stamp_rx(p.to), 0);
+        assert_int_equal(pt_udp_stamp_rx(p.to, true), 0);
         assert_int_equal(pt_udp_stamp_tx(p.from), 0);
         assert_int_equal(pt_udp_stamp_take(p.from, &s), 0);
         pt_ns last = pt_clock_realtime();

@@ -1,0 +1,352 @@
+/* turn.c: the turns of a worker: phases, what is due, what arrives, when it is over.
+ *
+ * One turn: move to the phase that the clock says, look at the stop word, start what is due, then
+ * let the loop wait for the next thing. Nothing here knows what an operation is.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/worker_private.h"
+
+#include "engine/impaired.h"
+#include "net/udp.h"
+#include "os/clock.h"
+
+#include <malloc.h>
+
+#define TICK_NS      (10 * PT_MS)
+#define PROBE_NS     (100 * PT_MS) /* TCP_INFO */
+#define PROBE_FLOWS  256
+#define WAIT_NS      (55 * PT_MS) /* the stop word is looked at at least so often */
+#define QUIET_DGRAM  (100 * PT_MS)
+#define QUIET_STREAM (2 * PT_S)
+#define DRAIN_NS     PT_S
+
+/* ---- phases */
+
+/* How long waking up takes is measured in the warm-up, from the kernel's receive timestamps, so
+ * that the figures do not pay for it. io_uring's recvmsg(2) is not used for streams: there it is
+ * left out. */
+static bool times_wakeups(const struct pt_worker *w)
+{
+    const struct pt_job_spec *s = &w->job->spec;
+    return w->shape->wakeups && s->side == PT_ASK && w->shape->warmup > 0 &&
+           (s->backend == PT_BACKEND_EPOLL || w->shape->chan == PT_CHAN_UDP);
+}
+
+static void cross(struct pt_worker *w, pt_ns now)
+{
+    struct pt_worker_stat *st = w->st;
+    while (now >= w->boundary_ns) {
+        if (w->phase == PT_PHASE_WARMUP) {
+            w->phase = PT_PHASE_MEASURE;
+            w->boundary_ns = w->end_ns;
+            pt_usage_self(&st->usage_begin);
+            w->heap_before = mallinfo2().uordblks;
+            st->last_rx_ns = 0;
+            w->settle = times_wakeups(w);
+            for (uint32_t i = 0; i < w->flow_count; i++) {
+                struct pt_flow *f = &w->flows[i];
+                pt_flow_probe(f);
+                f->st->tcp_begin = f->st->tcp_end;
+            }
+        } else if (w->phase == PT_PHASE_MEASURE) {
+            w->phase = PT_PHASE_TAIL;
+            w->boundary_ns = w->tail_ns;
+            pt_usage_self(&st->usage_end);
+            st->allocated = mallinfo2().uordblks - w->heap_before;
+            for (uint32_t i = 0; i < w->flow_count; i++)
+                if (!w->flows[i].dead)
+                    pt_flow_probe(&w->flows[i]);
+        } else {
+            w->boundary_ns = PT_NS_MAX;
+            w->finishing = true;
+            return;
+        }
+        w->c = &st->c[w->phase];
+        if (w->wl->on_phase)
+            w->wl->on_phase(w, w->phase, now);
+    }
+}
+
+/* The window closes before its time: stopped, or nothing is left to measure. */
+void pt_worker_close_window(struct pt_worker *w, pt_ns now)
+{
+    if (w->end_ns == PT_NS_MAX || now < w->end_ns) {
+        if (w->phase == PT_PHASE_MEASURE || w->phase == PT_PHASE_WARMUP)
+            w->st->stopped_ns = now;
+        w->end_ns = now < w->end_ns ? now : w->end_ns;
+        w->tail_ns = w->end_ns;
+        w->measure_ns = w->measure_ns < now ? w->measure_ns : now;
+        w->boundary_ns = w->phase == PT_PHASE_WARMUP ? w->measure_ns : w->end_ns;
+        cross(w, now);
+    }
+}
+
+/* ---- arrivals */
+
+static void arrived(struct pt_flow *f, uint8_t *bytes, size_t n, const struct pt_recv_meta *meta,
+                    pt_ns now)
+{
+    struct pt_worker *w = f->w;
+    uint64_t packets = w->shape->chan != PT_CHAN_UDP        ? 0
+                       : meta && meta->seg && meta->seg < n ? (n + meta->seg - 1) / meta->seg
+                                                            : 1;
+    struct pt_counters *c = w->c, *fc = &f->st->c[w->phase];
+    c->rx_bytes += n;
+    c->rx_packets += packets;
+    c->rx_calls++;
+    fc->rx_bytes += n;
+    fc->rx_packets += packets;
+    if (w->phase == PT_PHASE_MEASURE) {
+        struct pt_worker_stat *st = w->st;
+        pt_ns before = st->last_rx_ns ? st->last_rx_ns : now;
+        if (now - before > st->gap_ns) {
+            st->gap_ns = now - before;
+            st->gap_at_ns = before;
+        }
+        if (!st->first_rx_ns)
+            st->first_rx_ns = now;
+    }
+    w->st->last_rx_ns = now;
+    w->wl->on_data(f, bytes, n, meta, now);
+}
+
+void pt_worker_deliver(struct pt_flow *f, uint8_t *bytes, size_t n, const struct pt_recv_meta *meta,
+                       pt_ns now)
+{
+    if (!f->dead)
+        arrived(f, bytes, n, meta, now);
+}
+
+static void on_recv(struct pt_recv *r, uint8_t *bytes, ssize_t n, const struct pt_recv_meta *meta)
+{
+    struct pt_flow *f = r->ctx;
+    struct pt_worker *w = f->w;
+    bool datagram = w->shape->chan == PT_CHAN_UDP;
+    pt_ns now = pt_loop_now(w->loop);
+    if (PT_LIKELY(n > 0 || (n == 0 && datagram))) {
+        if (PT_UNLIKELY(now >= w->boundary_ns))
+            cross(w, now);
+        if (meta && meta->kernel_ns && w->phase == PT_PHASE_WARMUP) {
+            pt_ns woke = pt_clock_realtime() - meta->kernel_ns;
+            pt_hist_record(&w->st->hist[PT_HIST_WAKEUP], (uint64_t)(woke > 0 ? woke : 0));
+        }
+        if (PT_UNLIKELY(w->impaired))
+            pt_impaired_offer(w->impaired, f, bytes, (size_t)n, meta, now);
+        else
+            arrived(f, bytes, (size_t)n, meta, now);
+        return;
+    }
+    if (n == -EAGAIN || n == -EINTR)
+        return;
+    if (n == 0 && w->impaired)
+        pt_impaired_flush(w->impaired, f, now);
+    pt_flow_end(f, (int)n);
+}
+
+int pt_flow_start_receiving(struct pt_flow *f)
+{
+    const struct pt_shape *s = f->w->shape;
+    f->rx.fd = f->fd;
+    f->rx.kind = s->recv_kind;
+    f->rx.batch = s->recv_batch;
+    f->rx.fn = on_recv;
+    f->rx.ctx = f;
+    if (f->w->recv_block && s->recv_kind == PT_RECV_STREAM) {
+        f->rx.into = f->w->recv_block;
+        f->rx.into_size = s->recv_size;
+    }
+    if (times_wakeups(f->w) && pt_udp_stamp_rx(f->fd, true) == 0)
+        f->rx.kind = PT_RECV_DGRAM_META;
+    return pt_recv_start(f->w->loop, &f->rx);
+}
+
+static void stop_timing_wakeups(struct pt_worker *w)
+{
+    for (uint32_t i = 0; i < w->flow_count; i++) {
+        struct pt_flow *f = &w->flows[i];
+        if (f->dead || !f->rx.p.active || f->rx.kind == w->shape->recv_kind)
+            continue;
+        int rc = pt_udp_stamp_rx(f->fd, false);
+        pt_recv_stop(w->loop, &f->rx);
+        f->rx.kind = w->shape->recv_kind;
+        if (rc == 0)
+            rc = pt_recv_start(w->loop, &f->rx);
+        if (rc < 0)
+            pt_flow_end(f, rc);
+    }
+}
+
+/* ---- turns */
+
+/* Operations that the schedule says are due. Returns whether more may be due at once. */
+static bool drive_paced(struct pt_worker *w, pt_ns now)
+{
+    unsigned budget = 64;
+    const struct pt_shape *s = w->shape;
+    while (budget--) {
+        pt_ns due = pt_pacer_next(&w->pacer);
+        if (due > now) {
+            now = pt_loop_touch(w->loop);
+            if (due > now)
+                return false;
+        }
+        if (due >= (s->both ? w->end_ns : w->tail_ns)) {
+            w->finishing = true;
+            return false;
+        }
+        struct pt_flow *f = NULL;
+        for (uint32_t i = 0; i < w->flow_count && !f; i++) {
+            struct pt_flow *g = &w->flows[w->turn++ % w->flow_count];
+            if ((g->dir & PT_DIR_TX) && !g->finished && !g->blocked)
+                f = g;
+        }
+        if (!f)
+            return false; /* all wait for room: what is due stays due */
+        unsigned n = s->burst > 1 ? pt_pacer_due(&w->pacer, now, s->burst) : 1;
+        if (f->left != UINT64_MAX && n > f->left)
+            n = (unsigned)f->left;
+        int rc = n ? w->wl->on_due(f, due, n) : 0;
+        if (rc > 0) {
+            pt_hist_record(&w->st->hist[PT_HIST_LATE], (uint64_t)(now - due));
+            for (int k = 0; k < rc; k++)
+                pt_pacer_take(&w->pacer);
+        } else if (rc < 0) {
+            pt_flow_stuck(f, rc);
+            if (rc == -ENOBUFS)
+                return false;
+        }
+        if (!f->left || !f->bytes_left)
+            pt_flow_finish(f);
+    }
+    return true;
+}
+
+/* As much as the sockets take. Returns whether any could take more. */
+static bool drive_bulk(struct pt_worker *w, pt_ns now)
+{
+    bool more = false;
+    for (uint32_t i = 0; i < w->flow_count; i++) {
+        struct pt_flow *f = &w->flows[i];
+        if (f->finished || f->blocked || !(f->dir & PT_DIR_TX))
+            continue;
+        unsigned n = w->shape->burst;
+        if (f->left < n && w->phase == PT_PHASE_MEASURE)
+            n = (unsigned)f->left;
+        int rc = n ? w->wl->on_due(f, now, n) : 0;
+        if (rc < 0)
+            pt_flow_stuck(f, rc);
+        if (!f->finished && (!f->left || !f->bytes_left))
+            pt_flow_finish(f);
+        more |= !f->finished && !f->blocked;
+    }
+    return more;
+}
+
+static void tick(struct pt_worker *w, pt_ns now)
+{
+    w->ticked_ns = now;
+    if (w->wl->on_tick)
+        for (uint32_t i = 0; i < w->flow_count; i++)
+            if (!w->flows[i].dead)
+                w->wl->on_tick(&w->flows[i], now);
+    if (now - w->probed_ns < PROBE_NS || w->flow_count > PROBE_FLOWS || w->phase == PT_PHASE_TAIL)
+        return;
+    w->probed_ns = now;
+    for (uint32_t i = 0; i < w->flow_count; i++)
+        if (!w->flows[i].finished && !w->flows[i].dead)
+            pt_flow_probe(&w->flows[i]);
+}
+
+static void look_at_stop(struct pt_worker *w, pt_ns now)
+{
+    if (w->stop_ns ||
+        atomic_load_explicit(&w->job->shared->stop, memory_order_relaxed) == PT_STOP_NO)
+        return;
+    w->stop_ns = now;
+    w->finishing = true;
+    if (w->measure_ns)
+        pt_worker_close_window(w, now);
+}
+
+static bool work_is_over(struct pt_worker *w, pt_ns now)
+{
+    const struct pt_shape *s = w->shape;
+    if (w->stop_ns &&
+        atomic_load_explicit(&w->job->shared->stop, memory_order_relaxed) == PT_STOP_NOW)
+        return true;
+    if (s->both) {
+        if (w->job->spec.side == PT_ANSWER)
+            return w->stop_ns || !w->receivers;
+        if (!w->senders && !w->outstanding)
+            return true;
+        if (!w->finishing)
+            return false;
+        pt_ns since = w->stop_ns ? w->stop_ns : w->end_ns;
+        pt_ns patience = w->job->spec.plan->common.timeout;
+        return !w->outstanding || now - since > (patience < DRAIN_NS ? patience : DRAIN_NS);
+    }
+    if (w->senders)
+        return false;
+    if (!w->receivers)
+        return true;
+    if (!w->stop_ns)
+        return false;
+    pt_ns last = w->st->last_rx_ns > w->stop_ns ? w->st->last_rx_ns : w->stop_ns;
+    return now - last > (s->chan == PT_CHAN_UDP ? QUIET_DGRAM : QUIET_STREAM) &&
+           !(w->impaired && pt_impaired_next(w->impaired) != PT_NS_MAX);
+}
+
+static void end_senders(struct pt_worker *w)
+{
+    for (uint32_t i = 0; i < w->flow_count; i++)
+        if ((w->flows[i].dir & PT_DIR_TX) && !w->flows[i].finished)
+            pt_flow_finish(&w->flows[i]);
+}
+
+int pt_worker_turn(struct pt_worker *w)
+{
+    bool asks = w->job->spec.side == PT_ASK;
+    bool drives = w->senders && (asks || !w->shape->both);
+    bool waits = w->receivers || w->shape->both; /* something may arrive */
+    if (drives && w->shape->both && !w->paced)
+        for (uint32_t i = 0; i < w->flow_count; i++)
+            pt_flow_next(&w->flows[i]);
+    pt_ns now = pt_loop_touch(w->loop);
+    for (;;) {
+        if (now >= w->boundary_ns)
+            cross(w, now);
+        if (w->settle) {
+            w->settle = false;
+            stop_timing_wakeups(w);
+        }
+        look_at_stop(w, now);
+        bool more = false;
+        if (w->finishing && drives && !w->shape->both)
+            end_senders(w);
+        else if (drives && !w->finishing && w->paced)
+            more = drive_paced(w, now);
+        else if (drives && !w->finishing && !w->shape->both)
+            more = drive_bulk(w, now);
+        if (w->wl->on_poll)
+            more |= w->wl->on_poll(w, now) > 0;
+        if (now - w->ticked_ns >= TICK_NS)
+            tick(w, now);
+        if (work_is_over(w, now))
+            return 0;
+        if (more && !waits) {
+            now = pt_loop_touch(w->loop);
+            continue;
+        }
+        pt_ns until = more ? 0 : now + WAIT_NS;
+        if (!more && w->paced && !w->finishing && pt_pacer_next(&w->pacer) < until)
+            until = pt_pacer_next(&w->pacer);
+        if (w->impaired && pt_impaired_next(w->impaired) < until)
+            until = pt_impaired_next(w->impaired);
+        int rc = pt_loop_step(w->loop, until);
+        if (rc < 0 && rc != -EINTR)
+            return rc;
+        now = rc > 0 ? pt_loop_now(w->loop) : pt_loop_touch(w->loop);
+        if (w->impaired)
+            pt_impaired_deliver(w->impaired, now);
+    }
+}

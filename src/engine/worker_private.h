@@ -1,0 +1,30 @@
+/* worker_private.h: what the files of the worker share: worker.c (life), turn.c (turns), flow.c
+ * (flows).
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PT_ENGINE_WORKER_PRIVATE_H
+#define PT_ENGINE_WORKER_PRIVATE_H
+
+#include "engine/worker.h"
+
+/* Precise instants: the loop wakes this early and polls. */
+#define PT_SPIN_BEFORE (100 * PT_US)
+
+/* flow.c */
+/* Ends what the loop does for it. */
+void pt_flow_stop(struct pt_flow *f);
+/* Takes TCP_INFO into its statistics. */
+void pt_flow_probe(struct pt_flow *f);
+/* Its sending half is over: the receiver sees the end of the stream. */
+void pt_flow_finish(struct pt_flow *f);
+/* Starting operations failed with `rc`: waits for room, tries again later, or ends the flow. */
+void pt_flow_stuck(struct pt_flow *f, int rc);
+
+/* turn.c */
+int pt_flow_start_receiving(struct pt_flow *f) PT_MUST_USE;
+/* The window closes before its time: stopped, or nothing is left to measure. */
+void pt_worker_close_window(struct pt_worker *w, pt_ns now);
+/* Works until it is over. */
+int pt_worker_turn(struct pt_worker *w) PT_MUST_USE;
+
+#endif
