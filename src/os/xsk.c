@@ -143,7 +143,7 @@ static int own_frames(struct pt_xsk *x)
             return -ENOMEM;
         for (uint32_t i = 0; i < x->tx_frames; i++)
             x->tx_free[i] = (uint64_t)i * x->frame_bytes;
-        x->tx_free_tail = x->tx_frames;
+        x->tx_free_n = x->tx_frames;
     }
     for (uint32_t i = 0; i < x->rx_frames; i++)
         *address_slot(&x->fill, i) = (uint64_t)(x->tx_frames + i) * x->frame_bytes;
@@ -270,28 +270,27 @@ void pt_xsk_close(struct pt_xsk *x)
 
 /* sending */
 
-/* Frames come back in any order: an skb may be freed on another CPU, or dropped early. */
+/* Frames come back in any order: an skb may be freed on another CPU, or dropped early. The ones
+ * that came last are used next, while their bytes are still in the cache. */
 static void collect_completions(struct pt_xsk *x)
 {
     struct pt_xsk_ring *r = &x->completion;
     uint32_t until = load_acquire(r->producer);
     if (until == r->at)
         return;
-    uint32_t mask = x->tx_frames - 1;
     for (; r->at != until; r->at++)
-        x->tx_free[x->tx_free_tail++ & mask] = *address_slot(r, r->at);
+        x->tx_free[x->tx_free_n++] = *address_slot(r, r->at);
     store_release(r->consumer, r->at);
 }
 
 unsigned pt_xsk_tx_reserve(struct pt_xsk *x, unsigned n, uint8_t *frames[])
 {
-    if (x->tx_free_tail - x->tx_free_head < n)
+    if (x->tx_free_n < n)
         collect_completions(x);
-    uint32_t have = x->tx_free_tail - x->tx_free_head;
-    if (n > have)
-        n = have;
+    if (n > x->tx_free_n)
+        n = x->tx_free_n;
     for (unsigned i = 0; i < n; i++)
-        frames[i] = x->area + x->tx_free[(x->tx_free_head + i) & (x->tx_frames - 1)];
+        frames[i] = x->area + x->tx_free[x->tx_free_n - 1 - i];
     return n;
 }
 
@@ -299,8 +298,7 @@ void pt_xsk_tx_submit(struct pt_xsk *x, unsigned n, uint32_t len)
 {
     struct pt_xsk_ring *r = &x->tx;
     for (unsigned i = 0; i < n; i++)
-        *desc_slot(r, r->at++) = (struct xdp_desc){
-            .addr = x->tx_free[x->tx_free_head++ & (x->tx_frames - 1)], .len = len};
+        *desc_slot(r, r->at++) = (struct xdp_desc){.addr = x->tx_free[--x->tx_free_n], .len = len};
     store_release(r->producer, r->at);
 }
 
@@ -309,10 +307,9 @@ unsigned pt_xsk_tx_unsent(const struct pt_xsk *x)
     return x->tx.at - load_acquire(x->tx.consumer);
 }
 
-unsigned pt_xsk_tx_pending(struct pt_xsk *x)
+unsigned pt_xsk_tx_pending(const struct pt_xsk *x)
 {
-    collect_completions(x);
-    return x->tx_frames - (x->tx_free_tail - x->tx_free_head);
+    return x->tx_frames - x->tx_free_n - (load_acquire(x->completion.producer) - x->completion.at);
 }
 
 int pt_xsk_tx_kick(struct pt_xsk *x)

@@ -50,8 +50,8 @@ struct pt_xsk {
     uint8_t *area; /* tx frames, then rx frames */
     size_t area_bytes;
     struct pt_xsk_ring tx, completion, rx, fill;
-    uint64_t *tx_free; /* circular: addresses of frames that are ours to write */
-    uint32_t tx_free_head, tx_free_tail;
+    uint64_t *tx_free; /* a stack of the addresses of frames that are ours to write */
+    uint32_t tx_free_n;
     uint64_t tx_dropped, tx_kicks;
 };
 
@@ -69,8 +69,7 @@ void pt_xsk_close(struct pt_xsk *x);
 
 /* Up to `n` frames that may be written; returns how many, 0 while all are still with the kernel
  * (kick, then try again). A frame still holds what was last written to it, but frames come back in
- * any order: pt_xsk_frame_index tells which one it is. Reserving again without a submit gives the
- * same frames. */
+ * any order: pt_xsk_frame_index tells which one it is. The next reservation replaces this one. */
 unsigned pt_xsk_tx_reserve(struct pt_xsk *x, unsigned n, uint8_t *frames[]) PT_MUST_USE;
 /* Hands the first `n` reserved frames to the kernel, `len` bytes each. Nothing moves before a kick.
  */
@@ -82,7 +81,7 @@ int pt_xsk_tx_kick(struct pt_xsk *x) PT_MUST_USE;
 /* Submitted and not yet taken by the kernel. */
 unsigned pt_xsk_tx_unsent(const struct pt_xsk *x);
 /* Frames that the kernel still holds: unsent ones, and taken ones not yet reported complete. */
-unsigned pt_xsk_tx_pending(struct pt_xsk *x);
+unsigned pt_xsk_tx_pending(const struct pt_xsk *x);
 
 /* Up to `max` packets that have arrived, oldest first; 0 when none. They stay valid until released;
  * peeking again before a release gives the same ones. */
