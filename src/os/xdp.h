@@ -20,12 +20,18 @@ enum pt_xdp_verdict {
     PT_XDP_COUNT     /* count and drop: what the path below the socket can carry */
 };
 
+enum pt_xdp_mode {
+    PT_XDP_AUTO,   /* the faster one: generic on veth, else native, else generic */
+    PT_XDP_NATIVE, /* in the driver, before an skb is made; not every driver has it */
+    PT_XDP_GENERIC /* in the stack, on any interface */
+};
+
 struct pt_xdp_spec {
     unsigned ifindex;
     uint16_t port_first, port_last; /* UDP destination ports, host order, inclusive */
     enum pt_xdp_verdict verdict;
-    unsigned queues;   /* PT_XDP_REDIRECT: size of the socket map, at least 1 */
-    bool generic_only; /* do not try the driver's own (native) mode */
+    unsigned queues; /* PT_XDP_REDIRECT: size of the socket map, at least 1 */
+    enum pt_xdp_mode mode;
 };
 
 struct pt_xdp {
@@ -34,7 +40,7 @@ struct pt_xdp {
     bool native; /* true: in the driver; false: generic, after the kernel has made an skb */
 };
 
-/* Loads and attaches: native first, then generic. -EBUSY: the interface has a program already;
+/* Loads and attaches. -EBUSY: the interface has a program already;
  * -EPERM: not root. On failure nothing is left open. */
 int pt_xdp_attach(struct pt_xdp *x, const struct pt_xdp_spec *spec, struct pt_err *e) PT_MUST_USE;
 /* Closes this process's descriptors; the last holder's close detaches. Safe to call twice. */

@@ -2,7 +2,7 @@
  *
  *     rawpath_peer xdp-send  IF ADDRESS PORT COUNT SIZE     numbered datagrams through AF_XDP
  *     rawpath_peer packet-send IF ADDRESS PORT COUNT SIZE   … through a packet socket
- *     rawpath_peer xdp-recv  IF PORT COUNT [generic]        reads them from an AF_XDP socket
+ *     rawpath_peer xdp-recv  IF PORT COUNT [native|generic] reads them from an AF_XDP socket
  *     rawpath_peer udp-recv  ADDRESS PORT COUNT             … from an ordinary UDP socket
  *     rawpath_peer xdp-count IF PORT COUNT                  counts and drops them in XDP
  *     rawpath_peer hold      IF PORT                        attaches and waits to be killed
@@ -222,7 +222,7 @@ static int packet_send(char **argv)
     return 0;
 }
 
-static int attach(struct pt_xdp *x, char **argv, enum pt_xdp_verdict verdict, bool generic)
+static int attach(struct pt_xdp *x, char **argv, enum pt_xdp_verdict verdict, const char *mode)
 {
     const uint16_t port = (uint16_t)atoi(argv[3]);
     const struct pt_xdp_spec spec = {.ifindex = if_nametoindex(argv[2]),
@@ -230,7 +230,9 @@ static int attach(struct pt_xdp *x, char **argv, enum pt_xdp_verdict verdict, bo
                                      .port_last = port,
                                      .verdict = verdict,
                                      .queues = 1,
-                                     .generic_only = generic};
+                                     .mode = strcmp(mode, "native") == 0    ? PT_XDP_NATIVE
+                                             : strcmp(mode, "generic") == 0 ? PT_XDP_GENERIC
+                                                                            : PT_XDP_AUTO};
     return pt_xdp_attach(x, &spec, &err);
 }
 
@@ -247,7 +249,7 @@ static int xdp_recv(int argc, char **argv)
     struct pt_xsk_stats stats;
     struct tally t = {.want = strtoull(argv[4], NULL, 10)};
     const struct pt_xsk_spec spec = {.ifindex = if_nametoindex(argv[2]), .rx_frames = 4096};
-    int r = attach(&xdp, argv, PT_XDP_REDIRECT, argc > 5);
+    int r = attach(&xdp, argv, PT_XDP_REDIRECT, argc > 5 ? argv[5] : "auto");
     if (r == 0)
         r = pt_xsk_open(&x, &spec, &err);
     if (r == 0)
@@ -322,7 +324,7 @@ static int xdp_count(char **argv)
     struct pt_xdp xdp;
     uint64_t packets = 0, bytes = 0;
     const uint64_t want = strtoull(argv[4], NULL, 10);
-    int r = attach(&xdp, argv, PT_XDP_COUNT, false);
+    int r = attach(&xdp, argv, PT_XDP_COUNT, "auto");
     if (r < 0)
         return give_up(r);
     ready(&xdp, "");
@@ -342,7 +344,7 @@ static int xdp_count(char **argv)
 static int hold(char **argv)
 {
     struct pt_xdp xdp;
-    int r = attach(&xdp, argv, PT_XDP_REDIRECT, false);
+    int r = attach(&xdp, argv, PT_XDP_REDIRECT, "native");
     if (r < 0)
         return give_up(r);
     ready(&xdp, "");
