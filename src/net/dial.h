@@ -15,8 +15,8 @@
 #define PT_DIAL_AT_ONCE 64
 
 struct pt_dial {
-    uint32_t flow;       /* its id, unique in the session */
     struct pt_addr from; /* source address and port; len 0: any */
+    uint32_t flow;       /* its id, unique in the session */
     int fd;              /* out: the open flow, blocking mode, CLOEXEC; the caller's */
 };
 

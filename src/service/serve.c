@@ -78,7 +78,7 @@ int pt_serve_open(struct pt_serve **out, const struct pt_serve_spec *spec, struc
 {
     *out = NULL;
     if (spec->listen_count == 0)
-        return pt_fail(e, -EINVAL, "no address to listen on");
+        return pt_fail(e, -EINVAL, "no address to listen on; is the loopback interface up?");
     struct pt_serve *s = calloc(1, sizeof(*s));
     if (!s)
         return pt_fail(e, -ENOMEM, "out of memory");
@@ -212,7 +212,7 @@ static int serve_child(void *ctx)
 int pt_serve_child_start(struct pt_serve_child *c, const struct pt_serve_spec *spec,
                          struct pt_err *e)
 {
-    struct pt_serve *s;
+    struct pt_serve *s = NULL;
     struct pt_serve_spec own = *spec;
     *c = (struct pt_serve_child){.process = {.pidfd = -1}};
     pt_serve_listen_loopback(&own, 0);
@@ -220,13 +220,14 @@ int pt_serve_child_start(struct pt_serve_child *c, const struct pt_serve_spec *s
     int rc = pt_secret_random(&own.secret, e);
     if (!rc)
         rc = pt_serve_open(&s, &own, e);
-    if (rc)
+    if (!s)
         return rc;
     c->secret = own.secret;
     for (unsigned i = 0; i < s->door_count && c->at.n < PT_ADDR_LIST_MAX; i++)
         c->at.addr[c->at.n++] = s->doors[i].at;
     rc = pt_child_start(&c->process, serve_child, s, e);
     pt_serve_close(s);
+    pt_wipe(&own.secret, sizeof(own.secret));
     return rc;
 }
 
