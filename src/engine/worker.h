@@ -99,6 +99,18 @@ static inline void pt_flow_sent(struct pt_flow *f, uint64_t bytes, uint64_t pack
     fc->tx_calls++;
 }
 
+/* One-way operations (a block, a datagram): started and done in one, in the present phase. */
+static inline void pt_flow_did(struct pt_flow *f, unsigned n)
+{
+    struct pt_counters *c = f->w->c, *fc = &f->st->c[f->w->phase];
+    c->ops += n;
+    c->ok += n;
+    fc->ops += n;
+    fc->ok += n;
+    if (f->w->phase == PT_PHASE_MEASURE && f->left != UINT64_MAX)
+        f->left -= n < f->left ? n : f->left;
+}
+
 /* Bytes that a workload received on a socket of its own. */
 void pt_flow_received(struct pt_flow *f, size_t n);
 

@@ -154,6 +154,7 @@ static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
         if (sent < 0)
             return done ? (int)done : (int)sent;
         pt_flow_sent(f, (uint64_t)sent, 0);
+        pt_flow_did(f, 1);
         if (f->bytes_left != UINT64_MAX)
             f->bytes_left -= (uint64_t)sent;
         if (PT_UNLIKELY(!b->tuner.settled) && pt_bw_tune(&b->tuner, due, (uint64_t)sent)) {

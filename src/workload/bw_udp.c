@@ -89,6 +89,7 @@ int pt_bw_udp_due(struct pt_flow *f, pt_ns due, unsigned n)
         u->number += k;
         done += (unsigned)k;
         pt_flow_sent(f, bytes, k);
+        pt_flow_did(f, (unsigned)k);
         if (f->bytes_left != UINT64_MAX)
             f->bytes_left -= bytes;
     }

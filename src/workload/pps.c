@@ -125,14 +125,8 @@ static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
     if (PT_UNLIKELY(!f->st->first_tx_ns))
         f->st->first_tx_ns = due;
     int rc = send_batches(f, p, n, w->phase == PT_PHASE_MEASURE);
-    if (rc > 0 && w->phase == PT_PHASE_MEASURE) {
-        w->c->ops += (unsigned)rc;
-        w->c->ok += (unsigned)rc;
-        f->st->c[PT_PHASE_MEASURE].ops += (unsigned)rc;
-        f->st->c[PT_PHASE_MEASURE].ok += (unsigned)rc;
-        if (f->left != UINT64_MAX)
-            f->left -= (unsigned)rc;
-    }
+    if (rc > 0)
+        pt_flow_did(f, (unsigned)rc);
     return rc;
 }
 
