@@ -232,8 +232,8 @@ static void series(const struct pt_report *rep, struct pt_result *r)
     bool packets = rep->shape->chan == PT_CHAN_UDP;
     for (uint32_t i = 0; i < h->series.n; i++) {
         const struct pt_point *p = &h->series.at[i];
-        if (p->t_s <= 0.001)
-            continue; /* the warm-up */
+        if (p->t_s < p->span_s / 2)
+            continue; /* more of it lies in the warm-up */
         const struct pt_point *q = rep->shape->both ? NULL : peer_point(rep, p->t_s);
         bool here = rep->shape->both || rep->shape->forward < rep->shape->flows;
         struct pt_counters c = p->c;
@@ -402,7 +402,8 @@ static void fragments(const struct pt_report *rep, struct pt_result *r)
         return;
     int64_t made =
         pt_netstat_sum(&tx->wire->net, PT_NETSTAT_IP4_FRAG_CREATES, PT_NETSTAT_IP6_FRAG_CREATES);
-    if (made > 0) {
+    /* Each datagram of ours that is too large makes at least two; fewer are other traffic. */
+    if (made > 0 && (uint64_t)made >= ALL(tx, tx_packets)) {
         pt_result_i64(r, "fragments_sent", made);
         pt_result_warn(
             r,
