@@ -10,7 +10,13 @@
 #include "base/err.h"
 #include "model/manual.h"
 
-enum pt_exit_status { PT_EXIT_OK = 0, PT_EXIT_FAILED = 1, PT_EXIT_USAGE = 2 };
+enum pt_exit_status {
+    PT_EXIT_OK = 0,
+    PT_EXIT_FAILED = 1,    /* or partial */
+    PT_EXIT_USAGE = 2,     /* not done: the command line */
+    PT_EXIT_THRESHOLD = 3, /* an --expect failed */
+    PT_EXIT_INTERRUPTED = 130,
+};
 
 struct pt_cmd {
     const struct pt_manual *manual; /* name and summary are there */

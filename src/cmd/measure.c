@@ -3,26 +3,28 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/measure.h"
 
-#include "engine/run.h"
+#include "cmd/live.h"
+#include "cmd/output.h"
+#include "engine/rounds.h"
+#include "model/expect.h"
 #include "net/identity.h"
-#include "os/clock.h"
 #include "os/signal.h"
 #include "service/serve.h"
-#include "sink/sink.h"
 #include "workload/list.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct measure {
     const struct pt_workload *wl;
     struct pt_plan plan;
+    struct pt_shape shape;
+    struct pt_output output;
+    struct pt_live_lines lines;
     struct pt_addr_list to;
     struct pt_secret secret;
     struct pt_serve_child server;
-    bool own_server;
     json_t *identity;
 };
 
@@ -34,7 +36,6 @@ static int find_target(struct measure *m, struct pt_err *e)
         int rc = pt_serve_child_start(&m->server, &serve, e);
         if (rc < 0)
             return rc;
-        m->own_server = true;
         m->to = m->server.at;
         m->secret = m->server.secret;
         return 0;
@@ -48,57 +49,93 @@ static int find_target(struct measure *m, struct pt_err *e)
     return rc;
 }
 
-static int run_once(struct measure *m, struct pt_result **out, struct pt_err *e)
+static void say(void *ctx, const char *line)
 {
-    struct pt_run_spec spec = {
-        .plan = &m->plan,
-        .wl = m->wl,
-        .to = &m->to,
-        .secret = &m->secret,
-        .identity = m->identity,
-    };
-    return pt_run(&spec, out, e);
+    struct pt_live_lines *lines = ctx;
+    pt_output_say(lines->output, line);
+}
+
+static int run(struct measure *m, struct pt_result **out, struct pt_err *e)
+{
+    m->identity = pt_identity();
+    m->lines = (struct pt_live_lines){
+        .output = &m->output, .shape = &m->shape, .packets = m->wl == &pt_pps};
+    struct pt_rounds rounds = {.run = {.plan = &m->plan,
+                                       .wl = m->wl,
+                                       .to = &m->to,
+                                       .secret = &m->secret,
+                                       .identity = m->identity,
+                                       .live = pt_live_show,
+                                       .ctx = &m->lines},
+                               .say = say};
+    return pt_rounds(&rounds, out, e);
+}
+
+/* argv as the shell had it. */
+static void put_argv(struct pt_result *r, const struct measure *m, int argc,
+                     const char *const *argv)
+{
+    const char **whole = calloc((size_t)argc + 2, sizeof(*whole));
+    if (!whole)
+        return;
+    whole[0] = "pitot";
+    whole[1] = m->wl->form.manual.command;
+    for (int i = 0; i < argc; i++)
+        whole[i + 2] = argv[i];
+    pt_result_argv(r, argc + 2, whole);
+    free(whole);
+}
+
+/* What the document says of the whole, then the report; the exit status. */
+static int conclude(struct measure *m, struct pt_result *r, int argc, const char *const *argv)
+{
+    struct pt_err e = {0};
+    put_argv(r, m, argc, argv);
+    if (pt_signal_seen())
+        pt_result_i64(r, "exit", PT_EXIT_INTERRUPTED);
+    int rc = pt_expect_record(&m->plan.common.expect, r, &e);
+    if (rc >= 0 && pt_result_failed(r))
+        rc = pt_fail(&e, pt_result_failed(r), "no memory for the whole report");
+    int status = pt_result_exit(r);
+    if (pt_output_result(&m->output, r) < 0 && status != PT_EXIT_INTERRUPTED)
+        status = PT_EXIT_FAILED;
+    return rc < 0 ? pt_cmd_complain(&m->wl->form.manual, &e, PT_EXIT_FAILED) : status;
+}
+
+static int measure_with(struct measure *m, int argc, const char *const *argv)
+{
+    struct pt_err e = {0};
+    const struct pt_manual *manual = &m->wl->form.manual;
+    if (pt_cmd_help(manual, m->plan.sets, PT_COUNT(m->plan.sets), argc, argv))
+        return PT_EXIT_OK;
+    int rc = pt_plan_parse(&m->plan, argc, argv, &e);
+    if (rc == 0)
+        rc = m->wl->shape(&m->plan, &m->shape, &e);
+    if (rc < 0)
+        return pt_cmd_complain(manual, &e, PT_EXIT_USAGE);
+    pt_output_init(&m->output, &m->plan.common);
+    struct pt_result *result = NULL;
+    rc = pt_signals_install(&e);
+    if (rc == 0)
+        rc = find_target(m, &e);
+    if (rc == 0)
+        rc = run(m, &result, &e);
+    pt_output_quiet_down(&m->output);
+    if (rc < 0)
+        return pt_cmd_complain(manual, &e, pt_signal_seen() ? PT_EXIT_INTERRUPTED : PT_EXIT_FAILED);
+    int status = conclude(m, result, argc, argv);
+    pt_result_free(result);
+    return status;
 }
 
 static int measure(const struct pt_workload *wl, int argc, const char *const *argv)
 {
     struct measure m = {.wl = wl};
     struct pt_err e = {0};
-    const struct pt_manual *manual = &wl->form.manual;
-    int rc = pt_plan_init(&m.plan, &wl->form, &e);
-    if (rc < 0)
-        return pt_cmd_complain(manual, &e, PT_EXIT_FAILED);
-    int status = PT_EXIT_OK;
-    struct pt_result *result = NULL;
-    if (pt_cmd_help(manual, m.plan.sets, PT_COUNT(m.plan.sets), argc, argv))
-        goto out;
-    rc = pt_plan_parse(&m.plan, argc, argv, &e);
-    if (rc < 0) {
-        status = pt_cmd_complain(manual, &e, PT_EXIT_USAGE);
-        goto out;
-    }
-    rc = pt_signals_install(&e);
-    if (rc == 0)
-        rc = find_target(&m, &e);
-    m.identity = pt_identity();
-    if (rc == 0)
-        rc = run_once(&m, &result, &e);
-    if (rc < 0) {
-        status = pt_cmd_complain(manual, &e, PT_EXIT_FAILED);
-        goto out;
-    }
-    pt_result_argv(result, argc, argv);
-    status = pt_result_exit(result);
-    struct pt_buf text;
-    pt_buf_init(&text, PT_SINK_CEILING);
-    char *dump = json_dumps(result->root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    puts(dump ? dump : "no memory");
-    free(dump);
-    pt_buf_fini(&text);
-out:
-    pt_result_free(result);
-    if (m.own_server)
-        pt_serve_child_end(&m.server);
+    if (pt_plan_init(&m.plan, &wl->form, &e) < 0)
+        return pt_cmd_complain(&wl->form.manual, &e, PT_EXIT_FAILED);
+    int status = measure_with(&m, argc, argv);
+    pt_serve_child_end(&m.server);
     json_decref(m.identity);
     pt_plan_fini(&m.plan);
     return status;

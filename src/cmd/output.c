@@ -46,8 +46,7 @@ void pt_output_init(struct pt_output *o, const struct pt_common *c)
         (struct pt_progress){.terminal = terminal, .color = o->color, .chinese = o->chinese};
 }
 
-/* What is printed for people is lost silently when nobody can read it. */
-static void put(int fd, const struct pt_buf *text)
+static int put(int fd, const struct pt_buf *text)
 {
     const char *p = pt_buf_str(text);
     size_t left = text->len;
@@ -56,10 +55,27 @@ static void put(int fd, const struct pt_buf *text)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return;
+            return n < 0 ? -errno : -EIO;
         p += n;
         left -= (size_t)n;
     }
+    return 0;
+}
+
+/* Live lines are lost silently when nobody can read them. */
+static void show(int fd, const struct pt_buf *text)
+{
+    (void)put(fd, text);
+}
+
+/* A reader who closed the pipe has seen enough; a full disk is a loss. */
+static int put_report(int fd, const struct pt_buf *text)
+{
+    int rc = put(fd, text);
+    if (rc == 0 || rc == -EPIPE)
+        return 0;
+    fprintf(stderr, "pitot: cannot print the report: %s\n", pt_strerror(rc));
+    return rc;
 }
 
 void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress_figure *figures,
@@ -71,7 +87,19 @@ void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress
     pt_buf_init(&out, LIVE_CEILING);
     pt_progress_line(&o->progress, elapsed, figures, n, &out);
     pt_progress_bar(&o->progress, since_start, total, &out);
-    put(o->fd, &out);
+    show(o->fd, &out);
+    pt_buf_fini(&out);
+}
+
+void pt_output_say(struct pt_output *o, const char *line)
+{
+    if (o->common->quiet)
+        return;
+    struct pt_buf out;
+    pt_buf_init(&out, LIVE_CEILING);
+    pt_progress_end(&o->progress, &out);
+    pt_buf_addf(&out, "%s\n", line);
+    show(o->fd, &out);
     pt_buf_fini(&out);
 }
 
@@ -80,7 +108,7 @@ void pt_output_quiet_down(struct pt_output *o)
     struct pt_buf out;
     pt_buf_init(&out, LIVE_CEILING);
     pt_progress_end(&o->progress, &out);
-    put(o->fd, &out);
+    show(o->fd, &out);
     pt_buf_fini(&out);
 }
 
@@ -96,7 +124,7 @@ static void rescue(const struct pt_result *r, const struct pt_buf *json)
         return;
     }
     fputs("pitot: the result follows here instead\n", stderr);
-    put(STDERR_FILENO, json);
+    show(STDERR_FILENO, json);
 }
 
 /* Renders with one sink into one place. */
@@ -162,7 +190,7 @@ int pt_output_result(struct pt_output *o, const struct pt_result *r)
     pt_buf_init(&text, PT_SINK_CEILING);
     if (pt_sink_text.render(r, &style, &text, &e) < 0)
         fprintf(stderr, "pitot: %s\n", e.text);
-    put(o->fd, &text);
+    int text_rc = put_report(o->fd, &text);
     pt_buf_fini(&text);
-    return rc ? rc : csv;
+    return rc ? rc : csv ? csv : text_rc;
 }

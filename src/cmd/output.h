@@ -24,6 +24,8 @@ void pt_output_init(struct pt_output *o, const struct pt_common *c);
 /* One live line and, on a terminal, the bar; nothing with --quiet. Times as in progress.h. */
 void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress_figure *figures,
                     size_t n, pt_ns since_start, pt_ns total);
+/* A line of its own, e.g. one trial of a search; nothing with --quiet. */
+void pt_output_say(struct pt_output *o, const char *line);
 /* Takes the bar away; also before an error is printed. */
 void pt_output_quiet_down(struct pt_output *o);
 

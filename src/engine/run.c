@@ -22,6 +22,7 @@
 #define CONNECT_NS (10 * PT_S)
 #define LEAD_NS    (2 * PT_MS)
 #define REPORT_NS  (5 * PT_S)
+#define SHOW_NS    (100 * PT_MS)
 
 struct run {
     const struct pt_run_spec *spec;
@@ -38,6 +39,8 @@ struct run {
     bool peer_valid, peer_sent;
     struct pt_point peer_point;
     bool peer_point_new;
+    const struct pt_point *sampled; /* to be shown once the peer's point is there too */
+    pt_ns sampled_ns;
     pt_ns heard_ns; /* last message of the peer */
     pt_ns start_ns, rtt_ns;
     char broken[320];
@@ -328,25 +331,43 @@ static bool peer_is_silent(struct run *r, pt_ns now)
     return true;
 }
 
+/* Our own figures of an interval are ready at once; the peer's of the same one come a moment later.
+ */
+static bool waits_for_peer(const struct run *r, pt_ns now)
+{
+    const struct pt_shape *s = &r->shape;
+    pt_ns patience = r->spec->plan->common.interval / 4;
+    if (s->both || !s->forward || r->peer_point_new)
+        return false;
+    return now - r->sampled_ns < (patience < SHOW_NS ? patience : SHOW_NS);
+}
+
 static void show(struct run *r, pt_ns now)
 {
-    const struct pt_point *p = pt_sampler_take(&r->sampler, &r->job, now);
-    if (!r->spec->live)
-        return;
     const struct pt_shape *s = &r->shape;
-    pt_ns measure = r->start_ns + s->warmup;
+    if (!r->sampled || waits_for_peer(r, now))
+        return;
+    pt_ns measure = r->start_ns + s->warmup, at = r->sampled_ns;
     bool counted = s->bytes || s->ops_per_flow;
     struct pt_live l = {
-        .phase = now < measure                             ? PT_PHASE_WARMUP
-                 : !counted && now > measure + s->duration ? PT_PHASE_TAIL
-                                                           : PT_PHASE_MEASURE,
-        .elapsed_s = (double)(now - r->start_ns) / 1e9,
+        .phase = at < measure                             ? PT_PHASE_WARMUP
+                 : !counted && at > measure + s->duration ? PT_PHASE_TAIL
+                                                          : PT_PHASE_MEASURE,
+        .elapsed_s = (double)(at - r->start_ns) / 1e9,
         .total_s = counted ? 0 : (double)(s->warmup + s->duration) / 1e9,
-        .local = p,
+        .local = r->sampled,
         .peer = r->peer_point_new ? &r->peer_point : NULL,
     };
+    r->sampled = NULL;
     r->peer_point_new = false;
-    r->spec->live(r->spec->ctx, &l);
+    if (r->spec->live)
+        r->spec->live(r->spec->ctx, &l);
+}
+
+static void sample(struct run *r, pt_ns now)
+{
+    r->sampled = pt_sampler_take(&r->sampler, &r->job, now);
+    r->sampled_ns = now;
 }
 
 static void nap(struct run *r, pt_ns until, bool peer)
@@ -378,11 +399,12 @@ static void watch(struct run *r)
     for (;;) {
         pt_ns now = pt_clock_now();
         if (now >= next) {
-            show(r, now);
+            sample(r, now);
             while (next <= now)
                 next += interval;
         }
         bool heard = listen_to_peer(r);
+        show(r, now);
         if (!heard || pt_signal_count() || peer_is_silent(r, now) || r->peer_valid)
             return;
         if (pt_job_done(&r->job) || (r->peer_sent && (counted || now >= end)))
@@ -395,6 +417,8 @@ static void watch(struct run *r)
         pt_ns until = now + 100 * PT_MS;
         if (next < until)
             until = next;
+        if (r->sampled && now + 10 * PT_MS < until)
+            until = now + 10 * PT_MS;
         if (now < end && end < until)
             until = end;
         nap(r, until, true);

@@ -39,6 +39,19 @@ void pt_plan_fini(struct pt_plan *p)
     p->params = NULL;
 }
 
+int pt_plan_copy(struct pt_plan *to, const struct pt_plan *from, struct pt_err *e)
+{
+    int rc = pt_plan_init(to, from->form, e);
+    if (rc < 0)
+        return rc;
+    memcpy(to->target, from->target, sizeof(to->target));
+    to->common = from->common;
+    memcpy(to->params, from->params, from->form->params_size);
+    for (size_t i = 0; i < SETS; i++)
+        to->sets[i].given = from->sets[i].given;
+    return 0;
+}
+
 bool pt_plan_given(const struct pt_plan *p, const char *name)
 {
     return pt_opt_given(p->sets, SETS, name);

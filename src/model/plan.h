@@ -89,6 +89,8 @@ struct pt_plan {
 /* Every value at its default. A plan must not be moved in memory after this. */
 int pt_plan_init(struct pt_plan *p, const struct pt_plan_form *form, struct pt_err *e) PT_MUST_USE;
 void pt_plan_fini(struct pt_plan *p);
+/* `to` (not initialised) gets every value of `from`: one plan per run where a test has several. */
+int pt_plan_copy(struct pt_plan *to, const struct pt_plan *from, struct pt_err *e) PT_MUST_USE;
 
 /* Reads arguments (argv without the command's name) and checks the plan, unless --help or --man was
  * given. At most one positional argument, the target. */
