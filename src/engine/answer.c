@@ -49,6 +49,8 @@ static int read_placement(struct answer *a, const json_t *test, struct pt_err *e
     unsigned most = allowed.n < PT_WORKERS_MAX ? allowed.n : PT_WORKERS_MAX;
     if (workers < 1 || workers > PT_WORKERS_MAX)
         return pt_fail(e, -EPROTO, "the test asks for %" JSON_INTEGER_FORMAT " workers", workers);
+    if (js->shape.workers_most && js->shape.workers_most < most)
+        most = js->shape.workers_most;
     js->workers = (unsigned)workers < most ? (unsigned)workers : most;
     const json_t *cpus = json_object_get(test, "cpus");
     for (unsigned i = 0; i < js->workers; i++) {
@@ -104,6 +106,8 @@ static int read_test(struct answer *a, const json_t *test, struct pt_err *e)
         rc = a->wl->shape(&a->plan, &a->job_spec.shape, e);
     if (rc == 0)
         rc = heed_caps(a, e);
+    if (rc == 0 && a->wl->reach)
+        rc = a->wl->reach(&a->plan, PT_ANSWER, &a->session->control->peer, &a->job_spec.shape, e);
     if (rc == 0)
         rc = read_placement(a, test, e);
     return rc;

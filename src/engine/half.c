@@ -105,6 +105,8 @@ static void read_workers(struct pt_half *h, const struct pt_job *job)
         for (unsigned p = 0; p < PT_PHASES; p++)
             pt_counters_add(&h->c[p], &w->c[p]);
         h->late += w->late;
+        h->tx_refused += w->tx_refused;
+        h->drops += w->ring_drops;
         h->allocated += w->allocated;
         for (size_t k = 0; k < PT_COUNT(h->extra); k++)
             h->extra[k] += w->extra[k];

@@ -54,7 +54,7 @@ struct pt_half {
     bool cut;                        /* it ended before its time */
     double cpu_user_s, cpu_system_s; /* in the window */
     double gap_s, gap_at_s;          /* longest silence; its begin from the start of the window */
-    uint64_t late, allocated;
+    uint64_t late, allocated, tx_refused;
     double start_skew_s; /* between the first and the last flow's first operation */
     int64_t offset_ns, offset_error_ns;
     uint64_t extra[8];

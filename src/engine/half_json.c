@@ -68,23 +68,13 @@ static const struct pt_field point_fields[] = {REAL(pt_point, t_s),
                                                U64(pt_point, retransmits),
                                                {0}};
 
-static const struct pt_field half_fields[] = {U32(pt_half, workers),
-                                              U64(pt_half, drops),
-                                              REAL(pt_half, window_s),
-                                              REAL(pt_half, transfer_s),
-                                              BOOL(pt_half, cut),
-                                              REAL(pt_half, cpu_user_s),
-                                              REAL(pt_half, cpu_system_s),
-                                              REAL(pt_half, gap_s),
-                                              REAL(pt_half, gap_at_s),
-                                              U64(pt_half, late),
-                                              U64(pt_half, allocated),
-                                              REAL(pt_half, start_skew_s),
-                                              I64(pt_half, offset_ns),
-                                              I64(pt_half, offset_error_ns),
-                                              TEXT(pt_half, backend),
-                                              TEXT(pt_half, error),
-                                              {0}};
+static const struct pt_field half_fields[] = {
+    U32(pt_half, workers),       U64(pt_half, drops),      REAL(pt_half, window_s),
+    REAL(pt_half, transfer_s),   BOOL(pt_half, cut),       REAL(pt_half, cpu_user_s),
+    REAL(pt_half, cpu_system_s), REAL(pt_half, gap_s),     REAL(pt_half, gap_at_s),
+    U64(pt_half, late),          U64(pt_half, tx_refused), U64(pt_half, allocated),
+    REAL(pt_half, start_skew_s), I64(pt_half, offset_ns),  I64(pt_half, offset_error_ns),
+    TEXT(pt_half, backend),      TEXT(pt_half, error),     {0}};
 
 static const char *const limits[] = {"receiver window", "send buffer", "congestion window",
                                      "application"};

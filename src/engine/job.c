@@ -84,6 +84,8 @@ int pt_job_start(struct pt_job *job, const struct pt_job_spec *spec, struct pt_e
 {
     *job = (struct pt_job){.spec = *spec, .start_pipe = {-1, -1}, .news = -1};
     int rc = map(job, e);
+    if (rc == 0 && spec->wl->open)
+        rc = spec->wl->open(&job->spec, e);
     if (rc == 0 && pipe2(job->start_pipe, O_CLOEXEC) < 0)
         rc = pt_fail(e, -errno, "pipe: %s", pt_strerror(errno));
     if (rc == 0 && (job->news = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
@@ -219,6 +221,8 @@ void pt_job_close(struct pt_job *job)
             close(job->start_pipe[i]);
     if (job->news >= 0)
         close(job->news);
+    if (job->spec.path)
+        job->spec.wl->close(&job->spec);
     pt_shm_close(&job->memory);
     *job = (struct pt_job){.start_pipe = {-1, -1}, .news = -1};
 }

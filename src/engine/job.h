@@ -29,7 +29,7 @@ struct pt_job_spec {
     int listener;               /* shape.answer_listens: the answering side's; -1 */
     struct pt_addr listener_at; /* asking: where that listens; answering: who may connect */
     const struct pt_impairment *impairment; /* `pitot truth`; NULL */
-    void *path; /* what the workload's `open` made, shared by the workers */
+    void *path; /* what the workload's `open` made, inherited by the workers */
 };
 
 struct pt_job {

@@ -15,7 +15,7 @@ static unsigned smaller(unsigned a, unsigned b)
 
 static void pin_pairs(struct pt_place *p, const struct pt_shape *s, const struct pt_cpu_list *l)
 {
-    bool apart = (p->workers == 1 || s->spin) && !s->same_cpu && l->n > 1;
+    bool apart = (p->workers == 1 || s->spin || s->polls) && !s->same_cpu && l->n > 1;
     for (unsigned i = 0; i < p->workers; i++) {
         p->cpu[i] = l->cpu[apart ? 2 * i % l->n : i % l->n];
         p->peer_cpu[i] = l->cpu[apart ? (2 * i + 1) % l->n : i % l->n];
@@ -42,14 +42,17 @@ int pt_place_plan(struct pt_place *p, const struct pt_shape *s, const struct pt_
             return pt_fail(e, -EINVAL, "--cpus: CPU %u is not usable here; usable are 0-%u",
                            l->cpu[i], allowed.n - 1);
     unsigned most = smaller(l->n, PT_WORKERS_MAX);
-    if (same_machine && s->spin && l->n > 1)
+    if (same_machine && (s->spin || s->polls) && l->n > 1)
         most = l->n / 2; /* two spinning ends cannot share a CPU */
+    bool queues = s->workers_most && s->workers_most < most;
+    if (queues)
+        most = s->workers_most;
     if (s->same_cpu)
         most = 1;
     p->workers = c->workers ? c->workers : most;
     if (p->workers > most) {
-        snprintf(p->note, sizeof(p->note),
-                 "--workers %u clipped to %u, the CPUs there are for them", p->workers, most);
+        snprintf(p->note, sizeof(p->note), "--workers %u clipped to %u, the %s there are for them",
+                 p->workers, most, queues ? "queues of the interface" : "CPUs");
         p->workers = most;
     }
     p->workers = smaller(p->workers, s->flows ? s->flows : 1);

@@ -368,14 +368,16 @@ static void path(const struct pt_report *rep, struct pt_result *r)
                          *rx = pt_report_receiver(rep, reverse);
     uint64_t sent = ALL(tx, tx_packets), calls = ALL(tx, tx_calls);
     struct pt_path_sender from = {
-        .attempted = sent,
-        .attempted_bytes = ALL(tx, tx_bytes),
+        .attempted = sent + tx->tx_refused,
+        .attempted_bytes =
+            ALL(tx, tx_bytes) + (sent ? ALL(tx, tx_bytes) / sent : 0) * tx->tx_refused,
         .accepted = sent,
         .accepted_bytes = ALL(tx, tx_bytes),
         .net = tx->wire ? &tx->wire->net : NULL,
         .dev = tx->wire && tx->wire->dev[0] ? tx->wire->dev : NULL,
         .qdisc_drops = tx->wire ? tx->wire->qdisc_drops : -1,
-        .gso = calls ? (unsigned)((sent + calls / 2) / calls) : 0,
+        .gso = calls && !s->tx_via ? (unsigned)((sent + calls / 2) / calls) : 0,
+        .via = s->tx_via,
     };
     uint64_t copies = rx->seq.duplicate, got = ALL(rx, rx_packets);
     struct pt_path_receiver to = {
@@ -386,6 +388,7 @@ static void path(const struct pt_report *rep, struct pt_result *r)
         .net = rx->wire ? &rx->wire->net : NULL,
         .dev = rx->wire && rx->wire->dev[0] ? rx->wire->dev : NULL,
         .gro = s->gro,
+        .via = s->rx_via,
     };
     struct pt_path *p = calloc(1, sizeof(*p));
     if (!p)

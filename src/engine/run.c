@@ -119,7 +119,9 @@ static int propose(struct run *r, struct pt_err *e)
     const struct pt_run_spec *s = r->spec;
     bool same = is_same(s->identity, r->welcome.identity, "boot_id");
     json_int_t cpus = json_integer_value(json_object_get(r->welcome.identity, "cpus"));
-    int rc = pt_place_plan(&r->place, &r->shape, &s->plan->common, same,
+    int rc = s->wl->reach ? s->wl->reach(s->plan, PT_ASK, &r->control.peer, &r->shape, e) : 0;
+    if (rc == 0)
+        rc = pt_place_plan(&r->place, &r->shape, &s->plan->common, same,
                            cpus > 0 && cpus <= PT_CPU_MAX ? (unsigned)cpus : 0, e);
     if (rc < 0)
         return rc;
@@ -137,6 +139,9 @@ static int propose(struct run *r, struct pt_err *e)
         rc = pt_control_expect(&r->control, "accepted", &r->accepted, deadline, e);
     if (rc < 0)
         return rc;
+    json_int_t workers = json_integer_value(json_object_get(r->accepted, "workers"));
+    if (workers > 0 && workers < (json_int_t)r->place.peer_workers)
+        r->place.peer_workers = (unsigned)workers;
     json_int_t port = json_integer_value(json_object_get(r->accepted, "port"));
     r->answer_port = port > 0 && port < 65536 ? (uint16_t)port : 0;
     return 0;

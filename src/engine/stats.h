@@ -83,9 +83,11 @@ struct pt_worker_stat {
     _Atomic uint32_t flows_ready;
     _Atomic uint32_t flows_open;
     struct pt_counters c[PT_PHASES];
-    uint64_t late;    /* answers that came after their operation had timed out */
-    pt_ns begun_ns;   /* when the first flow of this worker moved */
-    pt_ns stopped_ns; /* when the window closed early (stop, peer lost); 0: it ran its length */
+    uint64_t late;       /* answers that came after their operation had timed out */
+    uint64_t tx_refused; /* datagrams that the kernel did not take; not among tx_packets */
+    uint64_t ring_drops; /* … that found no room in a receive ring of ours */
+    pt_ns begun_ns;      /* when the first flow of this worker moved */
+    pt_ns stopped_ns;    /* when the window closed early (stop, peer lost); 0: it ran its length */
     pt_ns gap_ns, gap_at_ns; /* the longest silence inside the window, and when it began */
     pt_ns last_rx_ns;
     pt_ns first_rx_ns; /* of the MEASURE phase: a counted transfer's window */

@@ -308,6 +308,7 @@ int pt_worker_turn(struct pt_worker *w)
     bool asks = w->job->spec.side == PT_ASK;
     bool drives = w->senders && (asks || !w->shape->both);
     bool waits = w->receivers || w->shape->both; /* something may arrive */
+    bool polls = w->receivers && w->shape->polls;
     if (drives && w->shape->both && !w->paced)
         for (uint32_t i = 0; i < w->flow_count; i++)
             pt_flow_next(&w->flows[i]);
@@ -327,13 +328,13 @@ int pt_worker_turn(struct pt_worker *w)
             more = drive_paced(w, now);
         else if (drives && !w->finishing && !w->shape->both)
             more = drive_bulk(w, now);
-        if (w->wl->on_poll)
-            more |= w->wl->on_poll(w, now) > 0;
+        if (polls)
+            w->wl->on_poll(w, now);
         if (now - w->ticked_ns >= TICK_NS)
             tick(w, now);
         if (work_is_over(w, now))
             return 0;
-        if (more && !waits) {
+        if (polls || (more && !waits)) {
             now = pt_loop_touch(w->loop);
             continue;
         }

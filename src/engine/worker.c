@@ -114,7 +114,7 @@ static int open_flows(struct pt_worker *w, struct pt_err *e)
 static void let_block(struct pt_worker *w)
 {
     struct pt_flow *f = w->flows;
-    if (w->flow_count != 1 || f->dir != PT_DIR_TX || f->fd < 0 || w->paced || w->wl->on_poll)
+    if (w->flow_count != 1 || f->dir != PT_DIR_TX || f->fd < 0 || w->paced || w->shape->polls)
         return;
     struct timeval tv = {.tv_usec = BLOCK_TIMEOUT / PT_US};
     if (setsockopt(f->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0)
@@ -164,7 +164,7 @@ static int set_up(struct pt_worker *w, struct pt_err *e)
         struct pt_flow *f = &w->flows[i];
         if (w->wl->flow_init)
             rc = w->wl->flow_init(f, e);
-        if (rc == 0 && (f->dir & PT_DIR_RX) && f->fd >= 0 && !w->wl->on_poll)
+        if (rc == 0 && (f->dir & PT_DIR_RX) && f->fd >= 0 && !s->polls)
             rc = pt_flow_start_receiving(f);
         if (rc < 0 && e->code == 0)
             pt_fail(e, rc, "flow %u: %s", f->id, pt_strerror(rc));

@@ -18,7 +18,9 @@
 
 struct pt_flow;
 struct pt_worker;
+struct pt_addr;
 struct pt_job;
+struct pt_job_spec;
 struct pt_report;
 
 enum pt_side { PT_ASK, PT_ANSWER };
@@ -37,6 +39,7 @@ struct pt_shape {
     uint32_t forward; /* flows whose asking side sends; the rest are sent by the answering side */
     bool both;        /* every flow goes both ways (request, response) */
     bool spin;        /* both ends poll */
+    bool polls;       /* receivers have no sockets: on_poll looks for what arrived */
     bool same_cpu;    /* both ends on one CPU */
     bool sequenced;   /* datagrams carry a sequence header: losses are known */
     bool rotate;      /* pps, bw: any flow may take the next operation */
@@ -53,7 +56,9 @@ struct pt_shape {
     uint64_t ops_per_flow; /* end after so many, 0: by time */
     uint64_t bytes;        /* end after exactly so many payload bytes in all, 0: by time */
     pt_ns warmup, duration;
-    pt_ns tail; /* senders go on for so long after the window */
+    pt_ns tail;                  /* senders go on for so long after the window */
+    unsigned workers_most;       /* set by `reach`; 0: as many as there are CPUs */
+    const char *tx_via, *rx_via; /* what takes the place of UDP sockets ("AF_XDP"); NULL: nothing */
 };
 
 struct pt_workload {
@@ -62,6 +67,14 @@ struct pt_workload {
 
     /* Cold, before anything runs, on both sides: checks parameters, fills what is derived. */
     int (*shape)(const struct pt_plan *plan, struct pt_shape *out, struct pt_err *e);
+    /* Supervisor, both sides, when the peer is known and nothing is placed yet: whether this end
+     * can do it over the path to `peer`, and with how many workers at most. */
+    int (*reach)(const struct pt_plan *plan, enum pt_side side, const struct pt_addr *peer,
+                 struct pt_shape *s, struct pt_err *e);
+    /* Supervisor, when all flows stand and before the workers are forked: makes what they share,
+     * spec->path; `close` (called when that is not NULL) ends it after them. */
+    int (*open)(struct pt_job_spec *spec, struct pt_err *e);
+    void (*close)(struct pt_job_spec *spec);
     int (*worker_init)(struct pt_worker *w, struct pt_err *e);
     void (*worker_fini)(struct pt_worker *w);
     /* The flow's socket is open; buffers may be taken from pt_worker_alloc. */
@@ -78,7 +91,8 @@ struct pt_workload {
                     pt_ns now);
     /* About every 10 ms: look after timeouts. */
     void (*on_tick)(struct pt_flow *f, pt_ns now);
-    /* Instead of sockets: called on every turn of the worker's loop; returns how much it moved. */
+    /* shape.polls: called on every turn of a receiving worker; delivers what has arrived
+     * (pt_worker_deliver), and may sleep some milliseconds when nothing has for a while. */
     int (*on_poll)(struct pt_worker *w, pt_ns now);
     /* A phase begins. */
     void (*on_phase)(struct pt_worker *w, enum pt_phase phase, pt_ns now);
