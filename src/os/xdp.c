@@ -193,17 +193,18 @@ static int attach_as(struct pt_xdp *x, const struct pt_xdp_spec *spec, bool nati
 }
 
 /* A veth packet is an skb already, and for native mode the driver copies it into a page of its own:
- * generic mode, which writes straight from the skb, delivers about a tenth more there. */
-static bool native_is_slower(unsigned ifindex)
+ * generic mode, which writes straight from the skb, delivers about a tenth more there. But only
+ * native mode keeps the queue that the sender chose. */
+static bool native_is_slower(const struct pt_xdp_spec *spec)
 {
     struct pt_link link;
-    return pt_link_read(&link, ifindex, NULL) == 0 && strcmp(link.kind, "veth") == 0;
+    return spec->queues <= 1 && pt_link_read(&link, spec->ifindex, NULL) == 0 &&
+           strcmp(link.kind, "veth") == 0;
 }
 
 static int attach_somehow(struct pt_xdp *x, const struct pt_xdp_spec *spec, struct pt_err *e)
 {
-    if (spec->mode == PT_XDP_GENERIC ||
-        (spec->mode == PT_XDP_AUTO && native_is_slower(spec->ifindex)))
+    if (spec->mode == PT_XDP_GENERIC || (spec->mode == PT_XDP_AUTO && native_is_slower(spec)))
         return attach_as(x, spec, false, e);
     int r = attach_as(x, spec, true, e);
     /* These would be the same in generic mode; its sentence would hide the first. */

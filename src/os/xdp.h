@@ -21,7 +21,7 @@ enum pt_xdp_verdict {
 };
 
 enum pt_xdp_mode {
-    PT_XDP_AUTO,   /* the faster one: generic on veth, else native, else generic */
+    PT_XDP_AUTO,   /* the faster one: generic on veth with one queue, else native, else generic */
     PT_XDP_NATIVE, /* in the driver, before an skb is made; not every driver has it */
     PT_XDP_GENERIC /* in the stack, on any interface */
 };

@@ -1,9 +1,9 @@
 /* rawpath_peer.c: one end of a raw packet path, for test_rawpath.py.
  *
- *     rawpath_peer xdp-send  IF ADDRESS PORT COUNT SIZE     numbered datagrams through AF_XDP
- *     rawpath_peer packet-send IF ADDRESS PORT COUNT SIZE   … through a packet socket
- *     rawpath_peer xdp-recv  IF PORT COUNT [native|generic] reads them from an AF_XDP socket
- *     rawpath_peer udp-recv  ADDRESS PORT COUNT             … from an ordinary UDP socket
+ *     rawpath_peer xdp-send  IF ADDRESS PORT COUNT SIZE [QUEUE]          numbered datagrams through
+ * AF_XDP rawpath_peer packet-send IF ADDRESS PORT COUNT SIZE                … through a packet
+ * socket rawpath_peer xdp-recv  IF PORT COUNT [native|generic|auto [QUEUE]] reads them from an
+ * AF_XDP socket rawpath_peer udp-recv  ADDRESS PORT COUNT             … from an ordinary UDP socket
  *     rawpath_peer xdp-count IF PORT COUNT                  counts and drops them in XDP
  *     rawpath_peer hold      IF PORT                        attaches and waits to be killed
  *     rawpath_peer route     ADDRESS                        prints what pt_route found
@@ -170,13 +170,14 @@ static int xsk_send_all(struct pt_xsk *x, struct sender *s)
     return r;
 }
 
-static int xdp_send(char **argv)
+static int xdp_send(int argc, char **argv)
 {
     struct sender s;
     struct pt_xsk x;
     struct pt_xsk_stats stats = {0};
     int r = prepare(&s, argv);
-    const struct pt_xsk_spec spec = {.ifindex = s.ifindex, .tx_frames = 256};
+    const struct pt_xsk_spec spec = {
+        .ifindex = s.ifindex, .queue = argc > 7 ? (unsigned)atoi(argv[7]) : 0, .tx_frames = 256};
     if (r == 0)
         r = pt_xsk_open(&x, &spec, &err);
     if (r < 0)
@@ -222,14 +223,15 @@ static int packet_send(char **argv)
     return 0;
 }
 
-static int attach(struct pt_xdp *x, char **argv, enum pt_xdp_verdict verdict, const char *mode)
+static int attach(struct pt_xdp *x, char **argv, enum pt_xdp_verdict verdict, const char *mode,
+                  unsigned queues)
 {
     const uint16_t port = (uint16_t)atoi(argv[3]);
     const struct pt_xdp_spec spec = {.ifindex = if_nametoindex(argv[2]),
                                      .port_first = port,
                                      .port_last = port,
                                      .verdict = verdict,
-                                     .queues = 1,
+                                     .queues = queues,
                                      .mode = strcmp(mode, "native") == 0    ? PT_XDP_NATIVE
                                              : strcmp(mode, "generic") == 0 ? PT_XDP_GENERIC
                                                                             : PT_XDP_AUTO};
@@ -248,12 +250,14 @@ static int xdp_recv(int argc, char **argv)
     struct pt_xsk x;
     struct pt_xsk_stats stats;
     struct tally t = {.want = strtoull(argv[4], NULL, 10)};
-    const struct pt_xsk_spec spec = {.ifindex = if_nametoindex(argv[2]), .rx_frames = 4096};
-    int r = attach(&xdp, argv, PT_XDP_REDIRECT, argc > 5 ? argv[5] : "auto");
+    const unsigned queue = argc > 6 ? (unsigned)atoi(argv[6]) : 0;
+    const struct pt_xsk_spec spec = {
+        .ifindex = if_nametoindex(argv[2]), .queue = queue, .rx_frames = 4096};
+    int r = attach(&xdp, argv, PT_XDP_REDIRECT, argc > 5 ? argv[5] : "auto", queue + 1);
     if (r == 0)
         r = pt_xsk_open(&x, &spec, &err);
     if (r == 0)
-        r = pt_xdp_join(&xdp, 0, x.fd, &err);
+        r = pt_xdp_join(&xdp, queue, x.fd, &err);
     if (r < 0)
         return give_up(r);
     ready(&xdp, x.zero_copy ? " zero-copy" : " copy");
@@ -324,7 +328,7 @@ static int xdp_count(char **argv)
     struct pt_xdp xdp;
     uint64_t packets = 0, bytes = 0;
     const uint64_t want = strtoull(argv[4], NULL, 10);
-    int r = attach(&xdp, argv, PT_XDP_COUNT, "auto");
+    int r = attach(&xdp, argv, PT_XDP_COUNT, "auto", 1);
     if (r < 0)
         return give_up(r);
     ready(&xdp, "");
@@ -344,7 +348,7 @@ static int xdp_count(char **argv)
 static int hold(char **argv)
 {
     struct pt_xdp xdp;
-    int r = attach(&xdp, argv, PT_XDP_REDIRECT, "native");
+    int r = attach(&xdp, argv, PT_XDP_REDIRECT, "native", 1);
     if (r < 0)
         return give_up(r);
     ready(&xdp, "");
@@ -407,8 +411,8 @@ static int show_link(char **argv)
 int main(int argc, char **argv)
 {
     const char *role = argc > 1 ? argv[1] : "";
-    if (argc == 7 && strcmp(role, "xdp-send") == 0)
-        return xdp_send(argv);
+    if (argc >= 7 && strcmp(role, "xdp-send") == 0)
+        return xdp_send(argc, argv);
     if (argc == 7 && strcmp(role, "packet-send") == 0)
         return packet_send(argv);
     if (argc >= 5 && strcmp(role, "xdp-recv") == 0)

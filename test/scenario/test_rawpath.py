@@ -97,6 +97,25 @@ def test_xdp_to_xdp_in_the_mode_for_veth():
     _xdp_to_xdp("auto", "generic")
 
 
+def test_each_queue_reaches_its_own_socket():
+    with Lab() as lab:
+        lab_module._ip("link add mq0 numtxqueues 2 numrxqueues 2 type veth peer name mq0 numtxqueues 2 numrxqueues 2 "
+                       f"netns {lab.ns(1)}\nlink set mq0 up\naddr add 10.78.0.1/24 dev mq0\n", lab.ns(0))
+        lab_module._ip("link set mq0 up\naddr add 10.78.0.2/24 dev mq0\n", lab.ns(1))
+        link = _result(_start(lab, 1, "link", "mq0"))
+        assert (link["rx_queues"], link["tx_queues"]) == (2, 2), link
+        assert _result(_start(lab, 1, "link", "eth0"))["rx_queues"] == 1
+        for queue in (1, 0):
+            receiver = _start(lab, 1, "xdp-recv", "mq0", PORT, COUNT, "auto", queue)
+            mode = _ready(receiver)
+            assert mode == ("native copy" if queue else "generic copy"), mode
+            sent = _result(_start(lab, 0, "xdp-send", "mq0", "10.78.0.2", PORT, COUNT, 14, queue))
+            got = _result(receiver)
+            assert got["received"] == COUNT and got["disordered"] == 0, (sent, got)
+        refused = _start(lab, 1, "xdp-recv", "mq0", PORT, COUNT, "auto", 2)
+        assert refused.wait(10) == 1 and "queue 2" in refused.text(), refused.text()
+
+
 def test_xdp_to_an_ordinary_socket():
     with Lab() as lab:
         for address, size in ((lab.v4(1), 14), (lab.v6(1), 15), (lab.link_local(1), 14), (lab.v6(1), 1452)):
