@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     errno = 0;
     const bool ring = strcmp(way, "ring") == 0;
     if (optind != argc || batch > BATCH_MAX || size > 1472 || !*from_ns ||
-        (!ring && strcmp(way, "sendmmsg")))
+        (!ring && strcmp(way, "sendmmsg") != 0))
         bare_die("options: --addr A --ns FROM,TO --seconds S --warmup S --send sendmmsg | ring "
                  "--bypass 0 | 1 --size N (up to 1472) --batch N (up to %u) --cpus FROM,TO",
                  BATCH_MAX);
