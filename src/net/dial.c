@@ -15,13 +15,19 @@
 /* Proofs without an answer before the challenge counts as outdated. */
 #define PROOFS 4
 
-enum stage { CONNECTING, UNANSWERED, HELLO, PROOF };
+/* How long the answers to repeated knocks are waited for: as long as the opening took, at least
+ * this. */
+#define SETTLE_LEAST (100 * PT_MS)
+
+enum stage { CONNECTING, UNANSWERED, HELLO, PROOF, SETTLING };
 
 struct attempt {
     struct pt_dial *dial;
     enum stage stage;
-    unsigned sent; /* knocks of this stage */
-    pt_ns again;   /* when to repeat the knock; PT_NS_MAX: never */
+    unsigned sent;       /* knocks of this stage */
+    unsigned unanswered; /* knocks of all stages, less the answers that came */
+    pt_ns began;
+    pt_ns again; /* when to repeat the knock, or to wait no longer; PT_NS_MAX: never */
     pt_ns pause;
     uint8_t nonce[PT_UDP_NONCE_SIZE];
 };
@@ -90,6 +96,7 @@ static int knock(const struct dialling *d, struct attempt *a, pt_ns now)
     preamble(d, a, a->stage == PROOF ? PT_PREAMBLE_PROOF : PT_PREAMBLE_HELLO, &p);
     pt_knock_write(bytes, &p, a->stage == PROOF ? a->nonce : none);
     a->sent++;
+    a->unanswered++;
     a->again = now + a->pause;
     a->pause = a->pause < LAST_PAUSE / 2 ? 2 * a->pause : LAST_PAUSE;
     if (send(a->dial->fd, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
@@ -100,14 +107,19 @@ static int knock(const struct dialling *d, struct attempt *a, pt_ns now)
 
 static int knock_as(const struct dialling *d, struct attempt *a, enum stage stage, pt_ns now)
 {
+    if (a->stage == CONNECTING)
+        a->began = now;
     a->stage = stage;
     a->sent = 0;
     a->pause = FIRST_PAUSE;
     return knock(d, a, now);
 }
 
+/* 1: the flow stands. */
 static int knock_again(const struct dialling *d, struct attempt *a, pt_ns now)
 {
+    if (a->stage == SETTLING)
+        return 1;
     if (a->stage == PROOF && a->sent >= PROOFS)
         return knock_as(d, a, HELLO, now);
     return knock(d, a, now);
@@ -125,7 +137,14 @@ static int knock_answered(const struct dialling *d, struct attempt *a, pt_ns now
         if (pt_knock_read(&p, nonce, bytes, (size_t)n) != 0 || p.flow != a->dial->flow ||
             memcmp(p.token, d->token, PT_TOKEN_SIZE) != 0)
             continue;
-        if (p.kind == PT_PREAMBLE_READY)
+        if (a->unanswered)
+            a->unanswered--;
+        if (p.kind == PT_PREAMBLE_READY && a->stage != SETTLING) {
+            pt_ns took = now - a->began;
+            a->stage = SETTLING;
+            a->again = now + (took > SETTLE_LEAST ? took : SETTLE_LEAST);
+        }
+        if (a->stage == SETTLING && a->unanswered == 0)
             return 1;
         if (p.kind != PT_PREAMBLE_CHALLENGE || a->stage != HELLO)
             continue;
@@ -267,13 +286,4 @@ int pt_dial_flows(struct pt_dial *flows, unsigned count, int type, const struct 
         flows[i].fd = -1;
     }
     return rc;
-}
-
-void pt_dial_settle(const struct pt_dial *flows, unsigned count)
-{
-    uint8_t scrap[PT_KNOCK_SIZE];
-    for (unsigned i = 0; i < count; i++)
-        for (int budget = 64; budget > 0; budget--)
-            if (recv(flows[i].fd, scrap, sizeof(scrap), MSG_DONTWAIT) < 0 && errno == EAGAIN)
-                break;
 }

@@ -28,9 +28,4 @@ int pt_dial_flows(struct pt_dial *flows, unsigned count, int type, const struct 
                   const uint8_t token[PT_TOKEN_SIZE], const struct pt_sockopts *o, pt_ns deadline,
                   struct pt_err *e) PT_MUST_USE;
 
-/* Drops what still came of the opening: a second answer to a knock that was repeated. To be called
- * for UDP flows once the server has answered the control message that followed pt_dial_flows,
- * before anything is measured. */
-void pt_dial_settle(const struct pt_dial *flows, unsigned count);
-
 #endif

@@ -180,8 +180,6 @@ static void rig_flows(struct pt_control *c, const struct pt_welcome *w, struct p
     if (rc)
         fail_msg("%s", e.text);
     json_decref(m);
-    if (type == SOCK_DGRAM)
-        pt_dial_settle(flows, count);
 }
 
 /* Each flow gets its own bytes back. */
