@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const pt_half_limits[PT_HALF_LIMITS] = {"receiver window", "send buffer",
+                                                    "congestion window", "application"};
+
 static void add_seq(struct pt_seq_books *into, const struct pt_seq_books *b)
 {
     into->unique += b->unique;
@@ -198,19 +201,34 @@ static void sample_latency(struct pt_sampler *s, const struct pt_job *job, struc
 
 static void sample_tcp(struct pt_sampler *s, const struct pt_job *job, struct pt_point *p)
 {
-    uint64_t rtt = 0, n = 0, retransmits = 0;
+    struct pt_tcp_info sum = {0}, d;
+    uint64_t rtt = 0, n = 0, app_limited = 0;
     for (uint32_t i = 0; i < job->spec.shape.flows; i++) {
         const struct pt_flow_stat *st = &job->flows[i];
         if (!st->tcp_valid || !(pt_shape_dir(&job->spec.shape, i, job->spec.side) & PT_DIR_TX))
             continue;
-        rtt += st->tcp_end.rtt_us;
-        p->cwnd += st->tcp_end.snd_cwnd;
-        retransmits += st->tcp_end.total_retrans;
+        const struct pt_tcp_info *t = &st->tcp_end;
+        rtt += t->rtt_us;
+        p->cwnd += t->snd_cwnd;
+        p->delivery_Bps += t->delivery_rate_Bps;
+        sum.total_retrans += t->total_retrans;
+        sum.busy_us += t->busy_us;
+        sum.rwnd_limited_us += t->rwnd_limited_us;
+        sum.sndbuf_limited_us += t->sndbuf_limited_us;
+        app_limited += t->app_limited;
         n++;
     }
-    p->rtt_us = n ? (uint32_t)(rtt / n) : 0;
-    p->retransmits = retransmits - s->retransmits;
-    s->retransmits = retransmits;
+    if (!n)
+        return;
+    pt_tcp_info_sub(&d, &sum, &s->tcp);
+    d.app_limited = 2 * app_limited > n;
+    const char *by = pt_tcp_limited_by(&d, (pt_ns)(p->span_s * 1e9) * (pt_ns)n, NULL);
+    for (uint32_t i = 0; i < PT_HALF_LIMITS; i++)
+        if (strcmp(by, pt_half_limits[i]) == 0)
+            p->limit = i + 1;
+    p->rtt_us = (uint32_t)(rtt / n);
+    p->retransmits = d.total_retrans;
+    s->tcp = sum;
 }
 
 /* Joins neighbours: half the points, twice as long. */

@@ -22,7 +22,12 @@ struct pt_point {
     uint32_t connections;
     uint32_t rtt_us, cwnd; /* TCP senders: mean srtt, sum of windows in segments */
     uint64_t retransmits;
+    uint64_t delivery_Bps; /* sum of the newest samples */
+    uint32_t limit; /* what held the senders back most: 0 unknown, else pt_half_limits[limit - 1] */
 };
+
+#define PT_HALF_LIMITS 4
+extern const char *const pt_half_limits[PT_HALF_LIMITS]; /* pt_tcp_limited_by's answers */
 
 struct pt_series {
     uint32_t n;
@@ -84,7 +89,7 @@ struct pt_sampler {
     struct pt_counters before[PT_PHASES];
     struct pt_hist *seen, *now, *between; /* of the latency */
     pt_ns last_ns;
-    uint64_t retransmits;
+    struct pt_tcp_info tcp; /* sums of counters over the senders, at the last point */
 };
 
 int pt_sampler_open(struct pt_sampler *s, struct pt_err *e) PT_MUST_USE;

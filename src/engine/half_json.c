@@ -66,6 +66,8 @@ static const struct pt_field point_fields[] = {REAL(pt_point, t_s),
                                                U32(pt_point, rtt_us),
                                                U32(pt_point, cwnd),
                                                U64(pt_point, retransmits),
+                                               U64(pt_point, delivery_Bps),
+                                               U32(pt_point, limit),
                                                {0}};
 
 static const struct pt_field half_fields[] = {
@@ -76,8 +78,6 @@ static const struct pt_field half_fields[] = {
     REAL(pt_half, start_skew_s), I64(pt_half, offset_ns),  I64(pt_half, offset_error_ns),
     TEXT(pt_half, backend),      TEXT(pt_half, error),     {0}};
 
-static const char *const limits[] = {"receiver window", "send buffer", "congestion window",
-                                     "application"};
 static const char *const hist_names[PT_HISTS] = {"latency", "service",  "connect", "wakeup",
                                                  "forward", "backward", "late"};
 static const char *const phase_names[PT_PHASES] = {"warmup", "measure", "tail"};
@@ -116,6 +116,8 @@ int pt_point_from_json(struct pt_point *p, const json_t *from)
 {
     *p = (struct pt_point){0};
     int rc = pt_fields_from_json(point_fields, p, from);
+    if (p->limit > PT_HALF_LIMITS)
+        p->limit = 0;
     return rc < 0 ? rc : counters_from_json(&p->c, json_object_get(from, "c"));
 }
 
@@ -126,8 +128,8 @@ static json_t *flow_to_json(const struct pt_half_flow *f)
     json_object_set_new(o, "seq", pt_fields_to_json(seq_fields, &f->seq));
     if (f->tcp_valid)
         json_object_set_new(o, "tcp", pt_fields_to_json(tcp_fields, &f->tcp));
-    for (size_t i = 0; f->limited_by && i < PT_COUNT(limits); i++)
-        if (strcmp(limits[i], f->limited_by) == 0)
+    for (size_t i = 0; f->limited_by && i < PT_HALF_LIMITS; i++)
+        if (strcmp(pt_half_limits[i], f->limited_by) == 0)
             json_object_set_new(o, "limit", json_integer((json_int_t)i));
     return o;
 }
@@ -143,8 +145,8 @@ static int flow_from_json(struct pt_half_flow *f, const json_t *o)
         rc = pt_fields_from_json(tcp_fields, &f->tcp, json_object_get(o, "tcp"));
     const json_t *limit = json_object_get(o, "limit");
     json_int_t which = json_integer_value(limit);
-    if (json_is_integer(limit) && which >= 0 && which < (json_int_t)PT_COUNT(limits))
-        f->limited_by = limits[which];
+    if (json_is_integer(limit) && which >= 0 && which < PT_HALF_LIMITS)
+        f->limited_by = pt_half_limits[which];
     return rc;
 }
 

@@ -259,6 +259,11 @@ static void series(const struct pt_report *rep, struct pt_result *r)
             "rtt_us", number_or_null(s, s ? s->rtt_us : 0), "cwnd",
             s ? json_integer(s->cwnd) : json_null(), "retransmits",
             s ? json_integer((json_int_t)s->retransmits) : json_null());
+        json_object_set_new(o, "delivery_rate_bits_per_s",
+                            number_or_null(s, s ? (double)s->delivery_Bps * 8 : 0));
+        json_object_set_new(o, "limited_by",
+                            s && s->limit ? json_string(pt_half_limits[s->limit - 1])
+                                          : json_null());
         pt_result_append(r, "series", o);
     }
 }

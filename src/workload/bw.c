@@ -8,6 +8,7 @@
 #include "workload/bw.h"
 
 #include "engine/report.h"
+#include "engine/shape.h"
 #include "net/sock.h"
 #include "net/udp.h"
 
@@ -38,15 +39,20 @@ static int check(const struct pt_plan *p, struct pt_err *e)
 {
     const struct pt_bw_opts *o = p->params;
     const struct pt_common *c = &p->common;
+    enum pt_chan_kind chan;
+    int rc = pt_shape_channel(p, o->udp, &chan, e);
+    if (rc < 0)
+        return rc;
+    bool udp = chan == PT_CHAN_UDP;
     if (o->reverse && o->bidir)
         return pt_fail(e, -EINVAL, "--reverse and --bidir exclude each other");
-    if (o->udp && o->discard)
+    if (udp && o->discard)
         return pt_fail(e, -EINVAL, "--discard is about TCP: it has no effect on UDP");
-    if (o->udp && o->zerocopy != PT_BW_AUTO && o->zerocopy != PT_BW_OFF)
+    if (udp && o->zerocopy != PT_BW_AUTO && o->zerocopy != PT_BW_OFF)
         return pt_fail(e, -EINVAL, "--zerocopy is about TCP; UDP uses segmentation offload");
-    if (o->udp && c->size && (c->size < 16 || c->size > 65507))
+    if (udp && c->size && (c->size < 16 || c->size > 65507))
         return pt_fail(e, -EINVAL, "--size of a UDP datagram: 16 to 65507 bytes");
-    if (!o->udp && c->size > PT_BULK_BYTES)
+    if (!udp && c->size > PT_BULK_BYTES)
         return pt_fail(e, -EINVAL, "--size: blocks of at most 4 MiB");
     if (o->bytes && (c->requests || pt_plan_given(p, "duration")))
         return pt_fail(e, -EINVAL,
@@ -60,23 +66,27 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
 {
     const struct pt_bw_opts *o = p->params;
     const struct pt_common *c = &p->common;
+    enum pt_chan_kind chan;
     int rc = check(p, e);
+    if (rc == 0)
+        rc = pt_shape_channel(p, o->udp, &chan, e);
     if (rc < 0)
         return rc;
-    size_t block = c->size ? (size_t)c->size : o->udp ? 1472 : paced_block(c);
+    bool udp = chan == PT_CHAN_UDP;
+    size_t block = c->size ? (size_t)c->size : udp ? 1472 : paced_block(c);
     double ops = c->rate.bits ? c->rate.per_s / 8 / (double)block : c->rate.per_s;
     *s = (struct pt_shape){
-        .chan = o->udp ? PT_CHAN_UDP : PT_CHAN_TCP,
+        .chan = chan,
         .flows = o->bidir ? 2 * c->connections : c->connections,
         .forward = o->reverse ? 0 : c->connections,
-        .sequenced = o->udp,
-        .recv_size = o->udp ? 65536 : RECV_BLOCK,
-        .recv_batch = o->udp ? 1 : 4,
-        .recv_kind = o->udp       ? PT_RECV_DGRAM_META
+        .sequenced = udp,
+        .recv_size = udp ? 65536 : RECV_BLOCK,
+        .recv_batch = udp ? 1 : 4,
+        .recv_kind = udp          ? PT_RECV_DGRAM_META
                      : o->discard ? PT_RECV_DISCARD
                                   : PT_RECV_STREAM,
-        .gro = o->udp,
-        .burst = o->udp ? 64 : 1,
+        .gro = udp,
+        .burst = udp ? 64 : 1,
         .ops_per_s = ops,
         .bits_per_s = ops * 8 * (double)block,
         .bytes = o->bytes      ? o->bytes
@@ -95,7 +105,7 @@ static int worker_init(struct pt_worker *w, struct pt_err *e)
 {
     struct bw_worker *b = w->own;
     const struct pt_common *c = &w->job->spec.plan->common;
-    if (opts(w)->udp || !w->senders)
+    if (w->shape->chan == PT_CHAN_UDP || !w->senders)
         return 0;
     int rc = pt_bulk_open(&b->bulk, e);
     if (rc < 0)
@@ -130,7 +140,7 @@ static int flow_init(struct pt_flow *f, struct pt_err *e)
     if (s->bytes && (f->dir & PT_DIR_TX))
         f->bytes_left = share(s, f->id);
     f->left = UINT64_MAX;
-    if (opts(f->w)->udp)
+    if (f->w->shape->chan == PT_CHAN_UDP)
         return pt_bw_udp_init(f, e);
     if (opts(f->w)->zerocopy == PT_BW_MSG_ZEROCOPY && (f->dir & PT_DIR_TX)) {
         int rc = pt_bulk_allow_zerocopy(f->fd);
@@ -193,7 +203,7 @@ static void report(const struct pt_report *rep, struct pt_result *r)
                        "bit/s");
     if (o->bidir)
         pt_result_headline(r, "received reverse", "directions.1.rates.rx_bits_per_s", "bit/s");
-    if (o->udp)
+    if (rep->shape->chan == PT_CHAN_UDP)
         pt_result_headline(r, "loss", "rates.loss_pct", "%");
     if (o->discard)
         pt_result_note(

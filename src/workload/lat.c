@@ -9,6 +9,7 @@
 #include "workload/lat.h"
 
 #include "engine/report.h"
+#include "engine/shape.h"
 #include "proto/dgram.h"
 
 #include <string.h>
@@ -54,14 +55,19 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
     const struct pt_lat_opts *o = p->params;
     const struct pt_common *c = &p->common;
     size_t size = message_size(p);
+    enum pt_chan_kind chan;
+    int rc = pt_shape_channel(p, o->udp, &chan, e);
+    if (rc < 0)
+        return rc;
+    bool udp = chan == PT_CHAN_UDP;
     if (o->one_way && size < PT_LAT_ONE_WAY)
         return pt_fail(e, -EINVAL, "--one-way needs messages of %d bytes or more (--size)",
                        PT_LAT_ONE_WAY);
-    if (o->udp && size > 65507)
+    if (udp && size > 65507)
         return pt_fail(e, -EINVAL, "--size: a datagram holds at most 65507 bytes");
     if (size > (16u << 20))
         return pt_fail(e, -EINVAL, "--size: at most 16 MiB");
-    if (o->crr && (o->udp || o->one_way))
+    if (o->crr && (udp || o->one_way))
         return pt_fail(e, -EINVAL, "--crr is about TCP connections: leave --udp and --one-way out");
     if (c->inflight > 65536)
         return pt_fail(e, -EINVAL, "--inflight: at most 65536");
@@ -70,16 +76,16 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
     if (c->rate.bits)
         return pt_fail(e, -EINVAL, "--rate of lat is in round trips per second, e.g. 10k");
     *s = (struct pt_shape){
-        .chan = o->udp ? PT_CHAN_UDP : PT_CHAN_TCP,
+        .chan = chan,
         .flows = c->connections,
         .forward = c->connections,
         .both = true,
         .spin = o->spin,
         .same_cpu = o->same_cpu,
         .answer_listens = o->crr,
-        .recv_size = size > 65536 && !o->udp ? 262144 : 65536,
+        .recv_size = size > 65536 && !udp ? 262144 : 65536,
         .recv_batch = 1,
-        .recv_kind = o->udp ? PT_RECV_DGRAM : PT_RECV_STREAM,
+        .recv_kind = udp ? PT_RECV_DGRAM : PT_RECV_STREAM,
         .wakeups = !o->spin && !o->crr,
         .burst = 1,
         .inflight = c->inflight,
@@ -388,7 +394,7 @@ static void report(const struct pt_report *rep, struct pt_result *r)
         pt_result_headline(r, "RTT p99", "latency.p99_us", "us");
     }
     pt_result_headline(r, "round trips", "rates.operations_per_s", "operation/s");
-    if (o->udp) {
+    if (rep->shape->chan == PT_CHAN_UDP) {
         pt_result_u64(r, "totals.lost_packets", h->c[PT_PHASE_MEASURE].errors[PT_OP_TIMEOUT]);
         pt_result_u64(r, "totals.duplicate_packets", h->extra[EXTRA_DUPLICATES]);
         pt_result_u64(r, "totals.reordered_packets", h->extra[EXTRA_REORDERED]);

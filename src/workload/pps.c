@@ -8,6 +8,7 @@
 #include "workload/pps.h"
 
 #include "engine/report.h"
+#include "engine/shape.h"
 #include "net/udp.h"
 #include "proto/dgram.h"
 
@@ -36,6 +37,10 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
     const struct pt_pps_opts *o = p->params;
     const struct pt_common *c = &p->common;
     size_t size = datagram_size(p);
+    enum pt_chan_kind chan;
+    int rc = pt_shape_channel(p, true, &chan, e);
+    if (rc < 0)
+        return rc;
     if (size > 65507)
         return pt_fail(e, -EINVAL, "--size: a datagram holds at most 65507 bytes");
     if (c->rate.bits)
