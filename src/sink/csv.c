@@ -10,9 +10,24 @@
 #include <string.h>
 
 static const char *const series_keys[] = {
-    "t_s",         "operations", "ok",           "errors",      "tx_bytes", "rx_bytes",
-    "tx_packets",  "rx_packets", "lost_packets", "retransmits", "rtt_us",   "cwnd",
-    "connections", "p50_us",     "p99_us",       "max_us",
+    "t_s",
+    "operations",
+    "ok",
+    "errors",
+    "tx_bytes",
+    "rx_bytes",
+    "tx_packets",
+    "rx_packets",
+    "lost_packets",
+    "retransmits",
+    "rtt_us",
+    "cwnd",
+    "connections",
+    "p50_us",
+    "p99_us",
+    "max_us",
+    "delivery_rate_bits_per_s",
+    "limited_by",
 };
 
 /* Header and path of each column of the totals. */

@@ -134,6 +134,12 @@ static unsigned workload_of(const struct pt_result *r)
                                : ALL;
 }
 
+/* The sum of two directions is in no headline and in neither of their rows. */
+static bool is_told_by_direction(const struct pt_result *r, const char *path)
+{
+    return !strncmp(path, "rates.", 6) && json_array_size(pt_result_at(r, "directions")) > 0;
+}
+
 static void details(struct pt_page *p, const struct pt_result *r)
 {
     unsigned where = workload_of(r);
@@ -142,6 +148,8 @@ static void details(struct pt_page *p, const struct pt_result *r)
         char value[PT_FIGURE_TEXT];
         double v = 0;
         if (!(f->where & where) || in_headline(r, f->path) || !pt_result_get_real(r, f->path, &v))
+            continue;
+        if (is_told_by_direction(r, f->path))
             continue;
         if (f->zero == HIDE_ZERO && !(v > 0))
             continue;

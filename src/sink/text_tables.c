@@ -161,7 +161,8 @@ void pt_text_path(struct pt_page *p, const struct pt_result *r)
     for (size_t i = 0; i < json_array_size(path); i++) {
         const json_t *stage = json_array_get(path, i);
         const char *evidence = text_of(stage, "evidence");
-        if (!*evidence)
+        /* Where nothing was lost there is nothing to prove; the document has it all. */
+        if (!*evidence || !(json_number_value(json_object_get(stage, "lost_here")) > 0))
             continue;
         char line[512];
         snprintf(line, sizeof(line), "%s: %s", pt_page_say(p, stage_name(text_of(stage, "stage"))),

@@ -1,0 +1,137 @@
+"""The command line and the documents: what is refused, what is printed where, what is stored."""
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import jsonschema
+
+PITOT = os.environ["PITOT"]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHORT = ["-d", "0.3", "--warmup", "0.1s", "-i", "100ms"]
+COMMANDS = ["bw", "pps", "lat", "serve", "truth"]
+TESTS = [["bw"], ["bw", "-u"], ["bw", "--bidir"], ["bw", "--reverse"], ["pps", "-c2"], ["lat"], ["lat", "-u", "-r1000"],
+         ["lat", "--crr"], ["lat", "-u", "--one-way"]]
+
+
+def run(*words, env=None, **options):
+    return subprocess.run([PITOT, *words], capture_output=True, text=True, timeout=30,
+                          env={**os.environ, **(env or {})}, **options)
+
+
+def document(text):
+    """The document, checked against the schema; numbers that JSON does not have are refused."""
+    def refuse(word):
+        raise ValueError(f"{word} is no JSON")
+    d = json.loads(text, parse_constant=refuse)
+    schema = json.loads((ROOT / "docs/result.schema.json").read_text())
+    cls = jsonschema.validators.validator_for(schema)
+    cls.check_schema(schema)
+    wrong = [f"{'/'.join(map(str, e.path))}: {e.message}" for e in cls(schema).iter_errors(d)]
+    assert not wrong, wrong[:5]
+    return d
+
+
+def at(d, path):
+    for key in path.split("."):
+        d = d[int(key)] if isinstance(d, list) else d[key]
+    return d
+
+
+def test_every_command_has_help_that_fits():
+    for command in COMMANDS:
+        for words in ([command, "--help"], ["help", command]):
+            r = run(*words)
+            assert r.returncode == 0 and not r.stderr, (words, r)
+            assert r.stdout.startswith(f"usage: pitot {command}"), r.stdout[:80]
+            long = [line for line in r.stdout.splitlines() if len(line) > 80]
+            assert not long, (command, long)
+        man = run("--man", command)
+        assert man.returncode == 0 and man.stdout.startswith(f'.TH "pitot\\-{command}" 1'), man
+
+
+def test_what_is_wrong_is_refused_in_one_line():
+    wrong = [(["bww"], 'did you mean "bw"'), (["bw", "--conections", "5"], "did you mean --connections?"),
+             (["lat", "-d", "5 minutes"], "expected a time"), (["lat", "-n5", "-d5"], "contradict"),
+             (["pps", "--size=-1"], "expected bytes"), (["bw", "--html=x"], "unknown option --html"),
+             (["lat", "-c"], "needs a value"), (["lat", "a", "b"], "one target at a time"),
+             (["lat", "--expect", "p98<1ms"], "unknown figure"), (["lat", "--expect", "p99<1"], "say the unit")]
+    for words, needle in wrong:
+        r = run(*words)
+        assert r.returncode == 2 and not r.stdout, (words, r)
+        assert needle in r.stderr and len(r.stderr.splitlines()) == 1, (words, r.stderr)
+    assert run().returncode == 2
+    assert run("--version").stdout.startswith("pitot ")
+
+
+def test_documents_follow_the_schema_and_balance():
+    for words in TESTS:
+        r = run(*words, *SHORT, "--json", "-")
+        assert r.returncode == 0, (words, r)
+        d = document(r.stdout)
+        t = d["totals"]
+        assert t["operations"] == t["ok"] + sum(t["errors"].values()) + t["in_flight_at_end"], (words, t)
+        assert t["ok"] > 0 and d["series"] and d["headline"], words
+        for h in d["headline"]:
+            assert at(d, h["path"]) == h["value"], (words, h)
+        assert "pitot " + words[0] in r.stderr, "the text goes to stderr"
+
+
+def test_json_is_json_in_every_locale():
+    for env in ({"LC_ALL": "de_DE.UTF-8"}, {"LC_ALL": "zh_CN.UTF-8"}, {"LC_ALL": "C"}, {"LANG": "tr_TR", "LC_ALL": ""}):
+        d = document(run("lat", *SHORT, "--json", "-", env=env).stdout)
+        assert d["totals"]["ok"] > 0
+
+
+def test_a_full_disk_does_not_lose_the_result():
+    with tempfile.TemporaryDirectory() as dir:
+        r = run("lat", *SHORT, "--json", "/dev/full", env={"TMPDIR": dir})
+        assert r.returncode == 1, r
+        assert "No space left on device" in r.stderr, r.stderr
+        files = list(pathlib.Path(dir).iterdir())
+        assert len(files) == 1 and str(files[0]) in r.stderr, (files, r.stderr)
+        document(files[0].read_text())
+    r = run("lat", *SHORT, "--json", "/dev/full", env={"TMPDIR": "/nonexistent"})
+    document(r.stderr[r.stderr.index("{\n"):r.stderr.rindex("}\n") + 2])
+
+
+def test_csv_has_a_row_per_interval_and_one_of_totals():
+    with tempfile.TemporaryDirectory() as dir:
+        path = pathlib.Path(dir) / "a.csv"
+        r = run("lat", *SHORT, "--csv", str(path), "--json", "-")
+        assert r.returncode == 0, r
+        d = document(r.stdout)
+        assert {p.name for p in path.parent.iterdir()} == {"a.csv", "a.summary.csv"}
+        rows = list(csv.DictReader(path.open()))
+        assert len(rows) == len(d["series"]) and rows[0].keys() == rows[-1].keys()
+        assert [int(row["ok"]) for row in rows] == [p["ok"] for p in d["series"]]
+        total, = csv.DictReader((path.parent / "a.summary.csv").open())
+        assert int(total["ok"]) == d["totals"]["ok"] and total["id"] == d["id"]
+        assert float(total["latency_p50_us"]) == d["latency"]["p50_us"]
+
+
+def test_thresholds_decide_the_exit_status():
+    r = run("lat", *SHORT, "--expect", "p50<10s", "--expect", "errors==0")
+    assert r.returncode == 0 and "held" in r.stdout, r
+    r = run("lat", *SHORT, "--expect", "p50<1ns")
+    assert r.returncode == 3 and "not held" in r.stdout, r
+
+
+def test_the_report_speaks_the_language_that_was_asked_for():
+    assert "往返时间" in run("lat", *SHORT, "--lang", "zh").stdout
+    assert "往返时间" in run("lat", *SHORT, env={"LC_ALL": "zh_CN.UTF-8"}).stdout
+    assert "round trip" in run("lat", *SHORT, "--lang", "en", env={"LC_ALL": "zh_CN.UTF-8"}).stdout
+    plain = run("lat", *SHORT)
+    assert "\x1b" not in plain.stdout + plain.stderr, "no escape sequences when not on a terminal"
+    quiet = run("lat", *SHORT, "-q")
+    assert "warm-up  " not in quiet.stdout and quiet.stdout.startswith("pitot lat")
+
+
+def test_repeated_runs_are_one_document():
+    d = document(run("lat", *SHORT, "--repeat", "3", "--json", "-").stdout)
+    assert d["repeat"]["n"] == 3
+    m = d["repeat"]["metrics"][d["headline"][0]["path"]]
+    assert len(m["values"]) == 3 and m["min"] <= m["median"] <= m["max"]
+    assert sorted(m["values"])[1] == m["median"] == d["headline"][0]["value"]
