@@ -36,8 +36,9 @@ static void refuse(struct pt_serve_entry *n, int code, const char *reason)
     leave(n);
     /* The hello that came along is read, so that the close is no reset that overtakes the reason.
      */
-    while (recv(n->fd, scrap, sizeof(scrap), MSG_DONTWAIT) == (ssize_t)sizeof(scrap))
-        continue;
+    for (int budget = 16; budget > 0; budget--)
+        if (recv(n->fd, scrap, sizeof(scrap), MSG_DONTWAIT) != (ssize_t)sizeof(scrap))
+            break;
     pt_control_init(&c, n->fd, "client");
     json_t *message = pt_control_error(code, reason);
     int rc = pt_control_send_new(&c, message, 0, NULL);
@@ -117,7 +118,7 @@ static void too_late(struct pt_timer *t, pt_ns due)
     struct pt_serve_entry *n = t->ctx;
     char text[PT_ADDR_TEXT];
     if (n->waiting) {
-        refuse(n, -EBUSY, "too many sessions of this address are being opened");
+        refuse(n, -EBUSY, "too many sessions are being opened at once; try again");
         return;
     }
     pt_serve_log(n->serve, "silent peer=%s bytes=%zu", pt_addr_print(&n->peer, text), n->have);

@@ -100,7 +100,7 @@ void pt_serve_entries_close(struct pt_serve *s);
  * sentence. */
 int pt_serve_slot_start(struct pt_serve *s, int fd, const struct pt_addr *peer,
                         struct pt_err *e) PT_MUST_USE;
-/* The welcomed session that a token names, or NULL. */
+/* The session that a token names, or NULL; only who was welcomed knows a token. */
 struct pt_serve_slot *pt_serve_slot_find(struct pt_serve *s, const uint8_t token[PT_TOKEN_SIZE]);
 /* Hands a flow to the session; the caller still closes its own descriptor. */
 int pt_serve_slot_pass(struct pt_serve_slot *slot, enum pt_channel_kind kind, uint32_t flow,

@@ -5,6 +5,72 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_rig.h"
 
+#include "cmd/serve.h"
+
+static void listen_addresses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *first, *second;
+    } good[] = {
+        {"10.0.0.2", "10.0.0.2:7411", NULL},     {"10.0.0.2:80", "10.0.0.2:80", NULL},
+        {"127.0.0.1:0", "127.0.0.1:0", NULL},    {"[::1]:0", "[::1]:0", NULL},
+        {"[::1]", "[::1]:7411", NULL},           {"::", "[::]:7411", NULL},
+        {"fd00::1:0", "[fd00::1:0]:7411", NULL}, {":99", "0.0.0.0:99", "[::]:99"},
+        {"unix:/run/p", "unix:/run/p", NULL},
+    };
+    static const char *const bad[] = {
+        "",         ":",     ":x",   ":70000", "host:1",
+        "1.2.3.4:", "1.2.3", "[::1", ":0x50",  ":11111111111111111111"};
+    struct pt_err e = {0};
+    char text[PT_ADDR_TEXT];
+    for (size_t i = 0; i < PT_COUNT(good); i++) {
+        struct pt_serve_spec spec = {0};
+        if (pt_serve_listen(&spec, good[i].text, &e) != 0)
+            fail_msg("%s: %s", good[i].text, e.text);
+        assert_int_equal(spec.listen_count, good[i].second ? 2 : 1);
+        assert_string_equal(pt_addr_print(&spec.listen[0], text), good[i].first);
+        if (good[i].second)
+            assert_string_equal(pt_addr_print(&spec.listen[1], text), good[i].second);
+    }
+    for (size_t i = 0; i < PT_COUNT(bad); i++) {
+        struct pt_serve_spec spec = {0};
+        assert_int_equal(pt_serve_listen(&spec, bad[i], &e), -EINVAL);
+    }
+    struct pt_serve_spec spec = {0};
+    for (int i = 0; i < PT_SERVE_LISTEN_MAX; i++)
+        assert_int_equal(pt_serve_listen(&spec, "1.2.3.4", &e), 0);
+    assert_int_equal(pt_serve_listen(&spec, "1.2.3.4", &e), -EINVAL);
+}
+
+static void options_are_sound(void **state)
+{
+    (void)state;
+    struct pt_serve_opts values;
+    struct pt_opts set = {.table = pt_serve_opts, .values = &values};
+    struct pt_err e = {0};
+    if (pt_opts_valid(&set, 1, &e) != 0 || pt_opts_init(&set, &e) != 0)
+        fail_msg("%s", e.text);
+    /* Without --listen nothing beyond the loopback listens. */
+    struct pt_serve_spec spec = {0};
+    assert_int_equal(pt_serve_spec_fill(&spec, &values, &e), 0);
+    assert_true(spec.listen_count > 0);
+    for (unsigned i = 0; i < spec.listen_count; i++)
+        assert_true(pt_addr_is_loopback(&spec.listen[i]));
+    static const char *const line[] = {"--max-rate=1gbit", "--max-duration=90s",
+                                       "--allow=10.0.0.0/8,fd00::/8", "--connections=3"};
+    struct pt_args args;
+    assert_int_equal(pt_opts_parse(&set, 1, PT_COUNT(line), line, &args, &e), 0);
+    spec = (struct pt_serve_spec){0};
+    assert_int_equal(pt_serve_spec_fill(&spec, &values, &e), 0);
+    assert_true(spec.caps.max_rate_bits > 0.99e9 && spec.caps.max_rate_bits < 1.01e9);
+    assert_int_equal(spec.caps.max_duration, 90 * PT_S);
+    assert_int_equal(spec.allow_count, 2);
+    assert_int_equal(spec.sessions, 3);
+    values.max_rate.bits = false;
+    assert_int_equal(pt_serve_spec_fill(&spec, &values, &e), -EINVAL);
+}
+
 static void set_secret(struct pt_secret *s, const char *text)
 {
     s->len = strlen(text);
@@ -545,6 +611,8 @@ static void a_child_does_not_outlive_us(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(listen_addresses),
+        cmocka_unit_test(options_are_sound),
         cmocka_unit_test(welcomes_without_secret),
         cmocka_unit_test(secrets_are_proved_both_ways),
         cmocka_unit_test(a_recorded_proof_is_worth_nothing),
