@@ -1,5 +1,5 @@
-/* xdp.c: see xdp.h. The program is assembled here, about forty instructions, because the port range
- * and the map's descriptor are all that varies and a compiler for bpf is not everywhere.
+/* xdp.c: see xdp.h. The program is assembled here, forty to seventy instructions, because little
+ * more than the port range varies and a compiler for bpf is not everywhere.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "os/xdp.h"
@@ -27,11 +27,21 @@ enum {
     AT_IP = 14,
     AT_IP4_FRAGMENT = 20,
     AT_IP4_PROTOCOL = 23,
+    AT_IP4_SOURCE = 26,
     AT_IP6_NEXT = 20,
-    AT_IP6_PORT = 14 + 40 + 2,
+    AT_IP6_SOURCE = 22,
+    AT_IP6_UDP = 14 + 40,
     SHORTEST_UDP4 = 14 + 20 + 8,
     SHORTEST_UDP6 = 14 + 40 + 8,
 };
+
+/* Keys of the map of senders, and where the program builds one on its stack. */
+struct sender {
+    uint8_t address[16];
+    uint16_t port; /* network order */
+    uint16_t zero;
+};
+enum { AT_KEY = -(int)sizeof(struct sender), AT_KEY_PORT = AT_KEY + 16 };
 
 /* Where a jump goes: resolved when the label is placed. */
 enum label { LABEL_NONE, LABEL_IPV6, LABEL_PORT, LABEL_PASS, LABELS };
@@ -102,8 +112,43 @@ static void place(struct assembler *a, enum label label)
             a->out[i].off = (int16_t)(a->n - i - 1);
 }
 
-/* Leaves the destination port in FIELD (network order) or has gone to `pass`. */
-static void find_port(struct assembler *a)
+static void store_word(struct assembler *a, int at, int value)
+{
+    emit(a, BPF_ST | BPF_MEM | BPF_W, FRAME_POINTER, 0, at, value);
+}
+
+static void copy_word(struct assembler *a, int to, int from)
+{
+    load(a, BPF_W, FIELD, DATA, from);
+    emit(a, BPF_STX | BPF_MEM | BPF_W, FRAME_POINTER, FIELD, to, 0);
+}
+
+/* The source address of the packet into the key; it needs `DATA` still at the Ethernet header. */
+static void key_address(struct assembler *a, bool ipv6)
+{
+    copy_word(a, AT_KEY, ipv6 ? AT_IP6_SOURCE : AT_IP4_SOURCE);
+    for (int i = 4; i < 16; i += 4) {
+        if (ipv6)
+            copy_word(a, AT_KEY + i, AT_IP6_SOURCE + i);
+        else
+            store_word(a, AT_KEY + i, 0);
+    }
+}
+
+/* UDP header at DATA + `udp`: the source port into the key, the destination port into FIELD. */
+static void take_ports(struct assembler *a, int udp, bool key)
+{
+    if (key) {
+        load(a, BPF_H, FIELD, DATA, udp);
+        store_word(a, AT_KEY_PORT, 0);
+        emit(a, BPF_STX | BPF_MEM | BPF_H, FRAME_POINTER, FIELD, AT_KEY_PORT, 0);
+    }
+    load(a, BPF_H, FIELD, DATA, udp + 2);
+}
+
+/* Leaves the destination port in FIELD (network order), and the sender in the key where one is
+ * asked for, or has gone to `pass`. */
+static void find_port(struct assembler *a, bool key)
 {
     move(a, CONTEXT, ARG1);
     load(a, BPF_W, DATA, CONTEXT, offsetof(struct xdp_md, data));
@@ -120,21 +165,34 @@ static void find_port(struct assembler *a)
     load(a, BPF_H, FIELD, DATA, AT_IP4_FRAGMENT);
     alu(a, BPF_AND, FIELD, htons(0x3fff)); /* more fragments, or an offset */
     jump_if(a, BPF_JNE, FIELD, 0, LABEL_PASS);
+    if (key)
+        key_address(a, false);
     load(a, BPF_B, FIELD, DATA, AT_IP);
     alu(a, BPF_AND, FIELD, 15);
     alu(a, BPF_LSH, FIELD, 2); /* the header's length, 20 without options */
     jump_if(a, BPF_JLT, FIELD, 20, LABEL_PASS);
     emit(a, BPF_ALU64 | BPF_ADD | BPF_X, DATA, FIELD, 0, 0);
     need(a, AT_IP + 8);
-    load(a, BPF_H, FIELD, DATA, AT_IP + 2);
+    take_ports(a, AT_IP, key);
     jump_if(a, BPF_JA, 0, 0, LABEL_PORT);
 
     place(a, LABEL_IPV6);
     need(a, SHORTEST_UDP6);
     load(a, BPF_B, FIELD, DATA, AT_IP6_NEXT);
     jump_if(a, BPF_JNE, FIELD, IPPROTO_UDP, LABEL_PASS);
-    load(a, BPF_H, FIELD, DATA, AT_IP6_PORT);
+    if (key)
+        key_address(a, true);
+    take_ports(a, AT_IP6_UDP, key);
     place(a, LABEL_PORT);
+}
+
+static void look_up(struct assembler *a, int map_fd, int key_at)
+{
+    load_map(a, ARG1, map_fd);
+    move(a, ARG2, FRAME_POINTER);
+    alu(a, BPF_ADD, ARG2, key_at);
+    emit(a, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem);
+    jump_if(a, BPF_JEQ, RET, 0, LABEL_PASS);
 }
 
 /* XDP_PASS is also the answer where the map holds no socket for the queue. */
@@ -150,12 +208,8 @@ static void redirect(struct assembler *a, int map_fd)
 /* The value is this CPU's own {packets, bytes}: no atomics. */
 static void count_and_drop(struct assembler *a, int map_fd)
 {
-    emit(a, BPF_ST | BPF_MEM | BPF_W, FRAME_POINTER, 0, -4, 0);
-    load_map(a, ARG1, map_fd);
-    move(a, ARG2, FRAME_POINTER);
-    alu(a, BPF_ADD, ARG2, -4);
-    emit(a, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem);
-    jump_if(a, BPF_JEQ, RET, 0, LABEL_PASS);
+    store_word(a, -4, 0);
+    look_up(a, map_fd, -4);
     load(a, BPF_DW, ARG1, RET, 0);
     alu(a, BPF_ADD, ARG1, 1);
     emit(a, BPF_STX | BPF_MEM | BPF_DW, RET, ARG1, 0, 0);
@@ -166,13 +220,16 @@ static void count_and_drop(struct assembler *a, int map_fd)
     emit(a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-size_t pt_xdp_program(struct bpf_insn out[PT_XDP_INSNS], const struct pt_xdp_spec *spec, int map_fd)
+size_t pt_xdp_program(struct bpf_insn out[PT_XDP_INSNS], const struct pt_xdp_spec *spec, int map_fd,
+                      int senders_fd)
 {
     struct assembler a = {.out = out};
-    find_port(&a);
+    find_port(&a, spec->senders > 0);
     emit(&a, BPF_ALU | BPF_END | BPF_TO_BE, FIELD, 0, 0, 16);
     jump_if(&a, BPF_JLT, FIELD, spec->port_first, LABEL_PASS);
     jump_if(&a, BPF_JGT, FIELD, spec->port_last, LABEL_PASS);
+    if (spec->senders)
+        look_up(&a, senders_fd, AT_KEY);
     if (spec->verdict == PT_XDP_COUNT)
         count_and_drop(&a, map_fd);
     else
@@ -228,8 +285,18 @@ static int attach(struct pt_xdp *x, const struct pt_xdp_spec *spec, struct pt_er
     x->map_fd = pt_bpf_map_open(spec->verdict == PT_XDP_COUNT ? &counts : &sockets, e);
     if (x->map_fd < 0)
         return x->map_fd;
+    if (spec->senders) {
+        const struct pt_bpf_map_spec senders = {.type = BPF_MAP_TYPE_HASH,
+                                                .key_bytes = sizeof(struct sender),
+                                                .value_bytes = 4,
+                                                .entries = spec->senders,
+                                                .name = "pitot_senders"};
+        x->senders_fd = pt_bpf_map_open(&senders, e);
+        if (x->senders_fd < 0)
+            return x->senders_fd;
+    }
     struct bpf_insn program[PT_XDP_INSNS];
-    size_t n = pt_xdp_program(program, spec, x->map_fd);
+    size_t n = pt_xdp_program(program, spec, x->map_fd, x->senders_fd);
     x->prog_fd = pt_bpf_xdp_load(program, n, "pitot", e);
     if (x->prog_fd < 0)
         return x->prog_fd;
@@ -238,7 +305,8 @@ static int attach(struct pt_xdp *x, const struct pt_xdp_spec *spec, struct pt_er
 
 int pt_xdp_attach(struct pt_xdp *x, const struct pt_xdp_spec *spec, struct pt_err *e)
 {
-    *x = (struct pt_xdp){.map_fd = -1, .prog_fd = -1, .link_fd = -1, .verdict = spec->verdict};
+    *x = (struct pt_xdp){
+        .map_fd = -1, .senders_fd = -1, .prog_fd = -1, .link_fd = -1, .verdict = spec->verdict};
     if (spec->port_first > spec->port_last ||
         (spec->verdict == PT_XDP_REDIRECT && spec->queues == 0))
         return pt_fail(e, -EINVAL, "XDP program for ports %u-%u on %u queues: nothing to match",
@@ -260,6 +328,7 @@ void pt_xdp_detach(struct pt_xdp *x)
 {
     close_fd(&x->link_fd);
     close_fd(&x->prog_fd);
+    close_fd(&x->senders_fd);
     close_fd(&x->map_fd);
 }
 
@@ -268,6 +337,16 @@ int pt_xdp_join(struct pt_xdp *x, unsigned queue, int xsk_fd, struct pt_err *e)
     int r = pt_bpf_map_set(x->map_fd, &queue, &xsk_fd);
     if (r < 0)
         return pt_fail(e, r, "give queue %u to an AF_XDP socket: %s", queue, pt_strerror(r));
+    return 0;
+}
+
+int pt_xdp_admit(struct pt_xdp *x, const uint8_t address[16], uint16_t port, struct pt_err *e)
+{
+    struct sender key = {.port = htons(port)};
+    memcpy(key.address, address, sizeof(key.address));
+    int r = pt_bpf_map_set(x->senders_fd, &key, &(uint32_t){1});
+    if (r < 0)
+        return pt_fail(e, r, "name a sender to the XDP program: %s", pt_strerror(r));
     return 0;
 }
 

@@ -1,4 +1,5 @@
-/* xdp.h: an XDP program on one interface that takes the UDP packets of a port range.
+/* xdp.h: an XDP program on one interface that takes the UDP packets of a port range, from anybody
+ * or from the senders that were named.
  *
  * All other traffic (ARP, ND, TCP, other ports, fragments, VLAN tags, IPv6 extension headers) goes
  * on to the kernel's stack untouched. The program lives as long as a process holds its descriptors,
@@ -32,10 +33,11 @@ struct pt_xdp_spec {
     enum pt_xdp_verdict verdict;
     unsigned queues; /* PT_XDP_REDIRECT: size of the socket map, at least 1 */
     enum pt_xdp_mode mode;
+    unsigned senders; /* room for so many (pt_xdp_admit), and nobody else's packets; 0: anybody's */
 };
 
 struct pt_xdp {
-    int map_fd, prog_fd, link_fd; /* -1 when closed */
+    int map_fd, senders_fd, prog_fd, link_fd; /* -1 when closed */
     enum pt_xdp_verdict verdict;
     bool native; /* true: in the driver; false: generic, after the kernel has made an skb */
 };
@@ -49,12 +51,16 @@ void pt_xdp_detach(struct pt_xdp *x);
 /* PT_XDP_REDIRECT: packets of receive queue `queue` go to the AF_XDP socket `xsk_fd`, which must be
  * bound to that queue of this interface. */
 int pt_xdp_join(struct pt_xdp *x, unsigned queue, int xsk_fd, struct pt_err *e) PT_MUST_USE;
+/* With `senders`: packets from this address (16 bytes, IPv4 in the first four) and UDP port (host
+ * order) are taken from now on. */
+int pt_xdp_admit(struct pt_xdp *x, const uint8_t address[16], uint16_t port,
+                 struct pt_err *e) PT_MUST_USE;
 /* PT_XDP_COUNT: packets and bytes (from the Ethernet header on) since the attach. */
 int pt_xdp_counted(const struct pt_xdp *x, uint64_t *packets, uint64_t *bytes) PT_MUST_USE;
 
 /* The program itself, for tests: writes at most PT_XDP_INSNS instructions, returns how many. */
-#define PT_XDP_INSNS 64
-size_t pt_xdp_program(struct bpf_insn out[PT_XDP_INSNS], const struct pt_xdp_spec *spec,
-                      int map_fd);
+#define PT_XDP_INSNS 96
+size_t pt_xdp_program(struct bpf_insn out[PT_XDP_INSNS], const struct pt_xdp_spec *spec, int map_fd,
+                      int senders_fd);
 
 #endif

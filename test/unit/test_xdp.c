@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAP_FD = 77, QUEUE = 3, DROP_KEY = -4, STEPS = 200 };
+enum { MAP_FD = 77, SENDERS_FD = 78, QUEUE = 3, DROP_KEY = -4, SENDER_KEY = -20, STEPS = 200 };
 
 /* Addresses as the program sees them: a packet and a context far apart, so that mixing them shows.
  */
@@ -28,8 +28,9 @@ struct machine {
     unsigned written;
     const uint8_t *packet;
     size_t len;
-    uint8_t stack[8], value[16];
-    unsigned redirected; /* calls of bpf_redirect_map */
+    uint8_t stack[24], value[16];
+    const uint8_t *sender; /* the 20 bytes of the one key in the map of senders */
+    unsigned redirected;   /* calls of bpf_redirect_map */
 };
 
 static uint64_t get(const struct machine *m, unsigned reg)
@@ -136,8 +137,21 @@ static bool taken(uint8_t code, uint64_t a, uint64_t b)
     }
 }
 
+static void look_up_sender(struct machine *m, int which)
+{
+    assert_int_equal(which, BPF_FUNC_map_lookup_elem);
+    assert_int_equal(get(m, 2), STACK + (uint64_t)SENDER_KEY);
+    assert_non_null(m->sender);
+    put(m, 0, memcmp(m->stack + sizeof(m->stack) + SENDER_KEY, m->sender, 20) ? 0 : VALUE);
+}
+
 static void call(struct machine *m, int which)
 {
+    if (get(m, 1) == SENDERS_FD) {
+        look_up_sender(m, which);
+        m->written &= ~0x3eU; /* r1-r5 are lost */
+        return;
+    }
     assert_int_equal(get(m, 1), MAP_FD);
     if (which == BPF_FUNC_redirect_map) {
         assert_int_equal(get(m, 2), QUEUE);
@@ -205,12 +219,15 @@ static int step(struct machine *m, const struct bpf_insn *i)
     }
 }
 
-static int run(struct machine *m, const struct pt_xdp_spec *spec, const uint8_t *packet, size_t len)
+static int run_from(struct machine *m, const struct pt_xdp_spec *spec, const uint8_t *packet,
+                    size_t len, const uint8_t *sender)
 {
     struct bpf_insn program[PT_XDP_INSNS];
-    const size_t n = pt_xdp_program(program, spec, MAP_FD);
+    const size_t n = pt_xdp_program(program, spec, MAP_FD, SENDERS_FD);
     assert_true(n > 0 && n <= PT_XDP_INSNS);
-    *m = (struct machine){.packet = packet, .len = len, .written = 1U << 1 | 1U << 10};
+    *m = (struct machine){
+        .packet = packet, .len = len, .written = 1U << 1 | 1U << 10, .sender = sender};
+    memset(m->stack, 0xa5, sizeof(m->stack)); /* what nobody wrote is not a key */
     m->r[1] = CONTEXT;
     m->r[10] = STACK;
     size_t at = 0;
@@ -224,6 +241,11 @@ static int run(struct machine *m, const struct pt_xdp_spec *spec, const uint8_t 
     }
     fail_msg("the program does not end");
     return -1;
+}
+
+static int run(struct machine *m, const struct pt_xdp_spec *spec, const uint8_t *packet, size_t len)
+{
+    return run_from(m, spec, packet, len, NULL);
 }
 
 /* The verdict on an exact-size copy, so that a sanitizer sees a read behind it. */
@@ -338,6 +360,42 @@ static void counts_and_drops(void **state)
     }
 }
 
+/* Of two flows on the same port, address and source port tell which is ours. */
+static void takes_only_the_senders_that_were_named(void **state)
+{
+    (void)state;
+    const struct pt_xdp_spec spec = {
+        .port_first = 7000, .port_last = 7000, .queues = 1, .senders = 4};
+    for (int six = 0; six < 2; six++)
+        for (size_t options = 0; options <= (six ? 0 : 40); options += 20) {
+            uint8_t plain[128], f[128] = {0}, key[20] = {0};
+            struct machine m;
+            struct pt_udp_frame_ends e = {
+                .ipv6 = six, .source_port = 0x1234, .destination_port = 7000};
+            for (uint8_t i = 0; i < (six ? 16 : 4); i++)
+                e.source[i] = key[i] = (uint8_t)(0xc0 + i);
+            key[16] = 0x12;
+            key[17] = 0x34;
+            memset(plain, 0, sizeof(plain));
+            ssize_t built = pt_udp_frame_build(plain, sizeof(plain), &e, 14);
+            assert_true(built > 0);
+            size_t n = (size_t)built + options;
+            memcpy(f, plain, 34);
+            memcpy(f + 34 + options, plain + 34, (size_t)built - 34);
+            if (!six)
+                f[14] = (uint8_t)(0x45 + options / 4);
+            assert_int_equal(run_from(&m, &spec, f, n, key), XDP_REDIRECT);
+            for (size_t i = 0; i < sizeof(key); i++) {
+                key[i] ^= 1;
+                assert_int_equal(run_from(&m, &spec, f, n, key), XDP_PASS);
+                key[i] ^= 1;
+            }
+            size_t port = (six ? 54 : 34 + options) + 3;
+            f[port] ^= 1; /* the same sender to another port */
+            assert_int_equal(run_from(&m, &spec, f, n, key), XDP_PASS);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +404,7 @@ int main(void)
         cmocka_unit_test(other_traffic_passes),
         cmocka_unit_test(ipv4_options_are_skipped),
         cmocka_unit_test(counts_and_drops),
+        cmocka_unit_test(takes_only_the_senders_that_were_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
