@@ -14,20 +14,12 @@
 
 #include <string.h>
 
-struct pps_flow {
-    uint64_t number;
-    size_t size, batch;
-    uint8_t *bytes;
-    struct pt_seq seq;
-    struct pt_seq_books scrap; /* what came outside the window */
-};
-
-static const struct pt_pps_opts *opts(const struct pt_worker *w)
+static enum pt_pps_path path(const struct pt_worker *w)
 {
-    return w->job->spec.plan->params;
+    return pt_pps_path(w->job->spec.plan);
 }
 
-static size_t datagram_size(const struct pt_plan *p)
+size_t pt_pps_size(const struct pt_plan *p)
 {
     return p->common.size ? (size_t)p->common.size : PT_PPS_SIZE;
 }
@@ -36,7 +28,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
 {
     const struct pt_pps_opts *o = p->params;
     const struct pt_common *c = &p->common;
-    size_t size = datagram_size(p);
+    size_t size = pt_pps_size(p);
     enum pt_chan_kind chan;
     int rc = pt_shape_channel(p, true, &chan, e);
     if (rc < 0)
@@ -47,7 +39,10 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         return pt_fail(e, -EINVAL,
                        "--rate of pps is in packets per second, e.g. 100k; "
                        "for bit/s use `pitot bw -u`");
-    bool gso = o->path == PT_PPS_GSO;
+    bool gso = o->path == PT_PPS_GSO, xdp = o->path == PT_PPS_XDP;
+    bool raw = xdp || o->path == PT_PPS_PACKET;
+    if (xdp && c->connections > PT_PPS_XDP_FLOWS)
+        return pt_fail(e, -EINVAL, "--path xdp takes at most %d connections", PT_PPS_XDP_FLOWS);
     bool coalesce = gso && !o->no_coalesce;
     *s = (struct pt_shape){
         .chan = PT_CHAN_UDP,
@@ -60,7 +55,14 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         .recv_batch = coalesce ? 8 : 32,
         .recv_kind = coalesce ? PT_RECV_DGRAM_META : PT_RECV_DGRAM,
         .gro = coalesce,
-        .burst = gso ? 512 : 16,
+        .burst = gso   ? 512
+                 : raw ? 64
+                       : 16,
+        .polls = xdp,
+        .tx_via = xdp   ? "AF_XDP"
+                  : raw ? "AF_PACKET"
+                        : NULL,
+        .rx_via = xdp ? "AF_XDP" : NULL,
         .ops_per_s = c->rate.per_s,
         .bits_per_s = c->rate.per_s * 8 * (double)size,
         .ops_per_flow = c->requests,
@@ -71,10 +73,25 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
     return 0;
 }
 
+static int worker_init(struct pt_worker *w, struct pt_err *e)
+{
+    return path(w) == PT_PPS_XDP      ? pt_pps_xdp_init(w, e)
+           : path(w) == PT_PPS_PACKET ? pt_pps_packet_init(w, e)
+                                      : 0;
+}
+
+static void worker_fini(struct pt_worker *w)
+{
+    if (path(w) == PT_PPS_XDP)
+        pt_pps_xdp_fini(w);
+    else if (path(w) == PT_PPS_PACKET)
+        pt_pps_packet_fini(w);
+}
+
 static int flow_init(struct pt_flow *f, struct pt_err *e)
 {
-    struct pps_flow *p = f->own;
-    p->size = datagram_size(f->w->job->spec.plan);
+    struct pt_pps_flow *p = f->own;
+    p->size = pt_pps_size(f->w->job->spec.plan);
     p->batch = 1;
     int most = pt_udp_payload_max(f->fd);
     bool fragments = most > 0 && p->size > (size_t)most;
@@ -88,7 +105,9 @@ static int flow_init(struct pt_flow *f, struct pt_err *e)
         return pt_udp_gro(f->fd, true);
     if (!(f->dir & PT_DIR_TX))
         return 0;
-    if (opts(f->w)->path == PT_PPS_GSO) {
+    if (path(f->w) == PT_PPS_PACKET || path(f->w) == PT_PPS_XDP)
+        return pt_pps_frame_init(f, e);
+    if (path(f->w) == PT_PPS_GSO) {
         unsigned segments = pt_udp_gso_segments();
         size_t whole = pt_udp_gso_bytes(segments, (unsigned)p->size);
         if (fragments || whole < 2 * p->size)
@@ -106,7 +125,7 @@ static int flow_init(struct pt_flow *f, struct pt_err *e)
     return p->bytes ? 0 : pt_fail(e, -ENOMEM, "no memory for datagrams");
 }
 
-static int send_batches(struct pt_flow *f, struct pps_flow *p, unsigned n, bool measured)
+static int send_batches(struct pt_flow *f, struct pt_pps_flow *p, unsigned n, bool measured)
 {
     unsigned done = 0;
     while (done < n) {
@@ -125,11 +144,14 @@ static int send_batches(struct pt_flow *f, struct pps_flow *p, unsigned n, bool 
 
 static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
 {
-    struct pps_flow *p = f->own;
+    struct pt_pps_flow *p = f->own;
     struct pt_worker *w = f->w;
     if (PT_UNLIKELY(!f->st->first_tx_ns))
         f->st->first_tx_ns = due;
-    int rc = send_batches(f, p, n, w->phase == PT_PHASE_MEASURE);
+    bool measured = w->phase == PT_PHASE_MEASURE;
+    int rc = path(w) == PT_PPS_XDP      ? pt_pps_xdp_send(f, n, measured)
+             : path(w) == PT_PPS_PACKET ? pt_pps_packet_send(f, n, measured)
+                                        : send_batches(f, p, n, measured);
     if (rc > 0)
         pt_flow_did(f, (unsigned)rc);
     return rc;
@@ -138,7 +160,7 @@ static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
 static void on_data(struct pt_flow *f, uint8_t *bytes, size_t n, const struct pt_recv_meta *meta,
                     pt_ns now)
 {
-    struct pps_flow *p = f->own;
+    struct pt_pps_flow *p = f->own;
     size_t seg = meta && meta->seg ? meta->seg : n;
     struct pt_seq_books *inside = &f->st->seq;
     (void)now;
@@ -209,9 +231,15 @@ const struct pt_workload pt_pps = {
          .opts = pps_opts,
          .params_size = sizeof(struct pt_pps_opts),
          .defaults = pps_defaults},
-    .worker_size = 4096,
-    .flow_size = 2048,
+    .worker_size = sizeof(struct pt_pps_worker),
+    .flow_size = sizeof(struct pt_pps_flow),
     .shape = shape,
+    .reach = pt_pps_reach,
+    .open = pt_pps_open,
+    .close = pt_pps_close,
+    .worker_init = worker_init,
+    .worker_fini = worker_fini,
+    .on_poll = pt_pps_xdp_poll,
     .flow_init = flow_init,
     .on_due = on_due,
     .on_data = on_data,
