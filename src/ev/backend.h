@@ -28,7 +28,10 @@ struct pt_backend_calls {
      * slept. Callbacks run, or a negative errno; -EINTR for a signal. */
     int (*wait)(struct pt_loop *l, pt_ns timeout);
     int (*recv_start)(struct pt_loop *l, struct pt_recv *r);
+    /* Of an active receive, paused or not; recv_pause of one that is not paused. */
     void (*recv_stop)(struct pt_loop *l, struct pt_recv *r);
+    void (*recv_pause)(struct pt_loop *l, struct pt_recv *r);
+    int (*recv_resume)(struct pt_loop *l, struct pt_recv *r);
     int (*connect)(struct pt_loop *l, struct pt_op *op, const struct sockaddr *to, socklen_t len);
     /* Starts a send, accept or poll whose `p` is filled in, or resumes a resting accept. */
     int (*op_start)(struct pt_loop *l, struct pt_op *op);
@@ -73,6 +76,11 @@ static inline size_t pt_ev_stride(size_t size)
 
 /* Fills `meta` from the control messages of `msg`. */
 void pt_ev_meta(struct pt_recv_meta *meta, struct msghdr *msg);
+
+static inline bool pt_ev_is_stream(const struct pt_recv *r)
+{
+    return r->kind == PT_RECV_STREAM || r->kind == PT_RECV_DISCARD;
+}
 
 /* Whether this error ends a datagram receive; the others are only reported. */
 bool pt_ev_fatal(int err);

@@ -232,9 +232,16 @@ static int epoll_recv_start(struct pt_loop *base, struct pt_recv *r)
     return 0;
 }
 
-static void epoll_recv_stop(struct pt_loop *base, struct pt_recv *r)
+/* The bytes wait in the socket: resuming is starting again. */
+static void epoll_recv_pause(struct pt_loop *base, struct pt_recv *r)
 {
     pt_epoll_detach_recv(self(base), r);
+}
+
+static void epoll_recv_stop(struct pt_loop *base, struct pt_recv *r)
+{
+    if (!r->p.paused)
+        pt_epoll_detach_recv(self(base), r);
     if (r->p.primed)
         setsockopt(r->fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0}, sizeof(struct timeval));
 }
@@ -650,6 +657,8 @@ const struct pt_backend_calls pt_backend_epoll = {
     .wait = epoll_loop_wait,
     .recv_start = epoll_recv_start,
     .recv_stop = epoll_recv_stop,
+    .recv_pause = epoll_recv_pause,
+    .recv_resume = epoll_recv_start,
     .connect = epoll_connect,
     .op_start = epoll_op_start,
     .op_cancel = epoll_op_cancel,

@@ -59,11 +59,6 @@ struct pt_epoll_loop {
 struct pt_recv_batch *pt_recv_batch_new(unsigned count, size_t size, struct pt_recv_batch *older);
 void pt_recv_batch_free(struct pt_recv_batch *b);
 
-static inline bool pt_ev_is_stream(const struct pt_recv *r)
-{
-    return r->kind == PT_RECV_STREAM || r->kind == PT_RECV_DISCARD;
-}
-
 /* One attempt, `flags` MSG_DONTWAIT or 0 (may sleep); `read_clock`: set `now` after each call that
  * brought something. Returns callbacks run, 0 when nothing was there, or -EINTR. */
 int pt_epoll_receive(struct pt_epoll_loop *l, struct pt_recv *r, int flags, bool read_clock);

@@ -180,7 +180,7 @@ int pt_recv_start(struct pt_loop *l, struct pt_recv *r)
         return -EBADF;
     if (r->into && (r->into_size == 0 || r->into_size > INT_MAX))
         return -EINVAL;
-    r->p.primed = false;
+    memset(&r->p, 0, sizeof(r->p));
     return l->calls->recv_start(l, r);
 }
 
@@ -191,6 +191,27 @@ void pt_recv_stop(struct pt_loop *l, struct pt_recv *r)
     if (l->running == r)
         l->running = NULL;
     l->calls->recv_stop(l, r);
+    r->p.active = r->p.paused = false;
+}
+
+void pt_recv_pause(struct pt_loop *l, struct pt_recv *r)
+{
+    if (!r->p.active || r->p.paused)
+        return;
+    if (l->running == r)
+        l->running = NULL;
+    l->calls->recv_pause(l, r);
+    r->p.active = r->p.paused = true;
+}
+
+int pt_recv_resume(struct pt_loop *l, struct pt_recv *r)
+{
+    if (!r->p.paused)
+        return 0;
+    r->p.paused = false;
+    int rc = l->calls->recv_resume(l, r);
+    r->p.active = rc == 0;
+    return rc;
 }
 
 static int prepare(struct pt_op *op, int fd, enum pt_op_kind kind)

@@ -18,8 +18,8 @@
  *
  * One receive per descriptor, and on a stream one send at a time. Before a descriptor is closed its
  * operations are stopped, or have had their last callback. Stop a stream's receive only to close
- * it: bytes that io_uring has taken from the socket by then are lost with it. A loop belongs to the
- * process that made it: make it after fork(2).
+ * it, for bytes that io_uring has taken from the socket by then are lost with it: pt_recv_pause
+ * keeps them. A loop belongs to the process that made it: make it after fork(2).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PT_EV_LOOP_H
@@ -103,15 +103,19 @@ struct pt_recv {
     int fd;
     enum pt_recv_kind kind;
     uint8_t *into;    /* optional: receive here instead of a pooled buffer (streams: large blocks);
-                         not with DGRAM_META */
+                         several receives may share it; not with DGRAM_META */
     size_t into_size; /* DISCARD: most bytes dropped per call; 0 = 1 MiB */
     unsigned batch; /* datagrams per system call (recvmmsg), streams: calls per readiness; 0 = 1 */
     pt_recv_fn *fn;
     void *ctx;
     struct { /* the back end's */
         uint32_t slot;
-        bool active;
-        bool primed; /* epoll: SO_RCVTIMEO is set; io_uring: more bytes are known to wait */
+        bool active, paused;
+        bool primed; /* epoll: SO_RCVTIMEO is set */
+        bool ended;  /* io_uring: it ended with `end` while it was paused */
+        int end;
+        uint32_t held, held_last,
+            resume; /* io_uring: what came meanwhile, the pending resumption */
         struct pt_recv *prev, *next;
     } p;
 };
@@ -120,6 +124,13 @@ struct pt_recv {
 int pt_recv_start(struct pt_loop *l, struct pt_recv *r) PT_MUST_USE;
 /* Nothing happens when it is not active. */
 void pt_recv_stop(struct pt_loop *l, struct pt_recv *r);
+/* Holds a receive back, for as long as it takes somebody else to catch up; nothing of a stream is
+ * lost. Until it is resumed `kind` may change between STREAM and DISCARD, and `into` may change;
+ * what the kernel had handed over before still comes in a buffer. It stays active: stop it before
+ * the descriptor is closed. Nothing happens when it is not active, or paused already. */
+void pt_recv_pause(struct pt_loop *l, struct pt_recv *r);
+/* Goes on, in the next step; nothing happens when it is not paused. An error ends the receive. */
+int pt_recv_resume(struct pt_loop *l, struct pt_recv *r) PT_MUST_USE;
 static inline bool pt_recv_active(const struct pt_recv *r)
 {
     return r->p.active;

@@ -52,7 +52,6 @@ bool pt_ev_fatal(int err)
     case EFAULT:
     case EINVAL:
     case EOPNOTSUPP:
-    case ECANCELED:
         return true;
     default:
         return false;

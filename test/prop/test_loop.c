@@ -1,8 +1,8 @@
 /* test_loop.c: the loop against a model, under random traffic, stops, closes and reused numbers.
  *
- * Many pairs live at once; each step one of them sends, sends a lot, stops, is closed and replaced
- * under the same number, or shuts down. The model knows what each receive may see: the stream of
- * its own pair from the start and in order, one end, and nothing after a stop.
+ * Many pairs live at once; each step one of them sends, sends a lot, pauses, stops, is closed and
+ * replaced under the same number, or shuts down. The model knows what each receive may see: the
+ * stream of its own pair from the start and in order, one end, and nothing after a stop.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../unit/loop_harness.h"
@@ -18,7 +18,7 @@
 struct life {
     struct pt_loop *loop;
     int near, far; /* near: the loop's end */
-    bool datagram, alive, shut, ended;
+    bool datagram, alive, shut, ended, paused;
     uint8_t wrote, read; /* next byte of the stream to write, to see */
     size_t unread;
     struct pt_recv recv;
@@ -33,7 +33,7 @@ static void seen(struct pt_recv *r, uint8_t *buf, ssize_t n, const struct pt_rec
 {
     struct life *f = r->ctx;
     (void)meta;
-    after_stop += !f->alive || f->ended;
+    after_stop += !f->alive || f->ended || f->paused;
     if (n <= 0) {
         wrong += n < 0 || !f->shut || f->unread > 0;
         f->ended = true;
@@ -43,6 +43,11 @@ static void seen(struct pt_recv *r, uint8_t *buf, ssize_t n, const struct pt_rec
         wrong += buf[i] != f->read++;
     wrong += (size_t)n > f->unread;
     f->unread -= (size_t)n;
+    if (!f->datagram && pt_rng_below(f->rng, 8) == 0) {
+        pt_recv_pause(f->loop, r);
+        f->paused = true;
+        return;
+    }
     if (pt_rng_below(f->rng, 64) == 0) {
         pt_recv_stop(f->loop, r);
         f->alive = false;
@@ -115,9 +120,17 @@ static void stuff(struct life *f)
     assert_int_equal(pt_op_send(f->loop, &f->out, f->near, zeros, sizeof(zeros)), 0);
 }
 
+static void go_on(struct life *f)
+{
+    f->paused = false;
+    assert_int_equal(pt_recv_resume(f->loop, &f->recv), 0);
+}
+
 static void act(struct life *f, struct pt_loop *l, struct pt_rng *rng)
 {
     int number = f->near;
+    if (f->paused && f->alive && pt_rng_below(rng, 4))
+        go_on(f);
     switch (pt_rng_below(rng, 16)) {
     case 0:
         end(f);
@@ -168,9 +181,14 @@ static void agrees_with_the_model(void **state)
         assert_int_equal(wrong, 0);
     }
     /* Everything written to a receive that still runs arrives, and every end is seen. */
-    for (size_t i = 0; i < count; i++)
-        if (lives[i].alive)
-            UNTIL(l, !lives[i].alive || (lives[i].unread == 0 && lives[i].shut == lives[i].ended));
+    for (size_t i = 0; i < count; i++) {
+        struct life *f = &lives[i];
+        while (f->alive && (f->unread > 0 || f->shut != f->ended)) {
+            if (f->paused)
+                go_on(f);
+            UNTIL(l, !f->alive || f->paused || (f->unread == 0 && f->shut == f->ended));
+        }
+    }
     assert_int_equal(wrong + after_stop, 0);
     for (size_t i = 0; i < count; i++)
         end(&lives[i]);

@@ -438,6 +438,171 @@ static void number_of_receives_crosses_eight(void **state)
     pt_loop_free(l);
 }
 
+struct valve {
+    struct pt_recv recv;
+    struct pt_loop *loop;
+    size_t seen, discarded;
+    unsigned calls, ends, disorder;
+};
+
+/* Pauses itself in every second callback. */
+static void valve_fn(struct pt_recv *r, uint8_t *buf, ssize_t n, const struct pt_recv_meta *meta)
+{
+    struct valve *v = r->ctx;
+    (void)meta;
+    v->calls++;
+    v->ends += n <= 0;
+    if (n <= 0)
+        return;
+    for (ssize_t i = 0; buf && i < n; i++)
+        v->disorder += buf[i] != (uint8_t)(v->seen + (size_t)i);
+    v->seen += (size_t)n;
+    v->discarded += buf ? 0 : (size_t)n;
+    if (v->calls % 2 == 0)
+        pt_recv_pause(v->loop, r);
+}
+
+static void paused_streams_lose_nothing(void **state)
+{
+    struct pt_loop *l = loop_of(state, 16, 2);
+    uint8_t text[1000], block[24];
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (uint8_t)i;
+    /* Pooled, into a block, several reads per readiness; the end comes during a pause. */
+    for (int k = 0; k < 6; k++) {
+        int fds[2];
+        pair(k % 2 ? TCP4 : UNIX_STREAM, fds);
+        struct valve v = {.loop = l};
+        v.recv = (struct pt_recv){.fd = fds[0],
+                                  .into = k / 2 == 1 ? block : NULL,
+                                  .into_size = k / 2 == 1 ? sizeof(block) : 0,
+                                  .batch = k / 2 == 2 ? 8 : 0,
+                                  .fn = valve_fn,
+                                  .ctx = &v};
+        assert_int_equal(pt_recv_start(l, &v.recv), 0);
+        assert_int_equal(pt_recv_resume(l, &v.recv), 0); /* nothing happens */
+        send_now(fds[1], text, sizeof(text));
+        shutdown(fds[1], SHUT_WR);
+        pt_ns end = pt_clock_now() + 5 * PT_S;
+        while (v.ends == 0) {
+            unsigned before = v.calls;
+            while (v.calls == before || v.calls % 2) {
+                assert_true(pt_loop_step(l, pt_clock_now() + PT_MS) >= 0);
+                assert_true(pt_clock_now() < end);
+                if (v.ends)
+                    break;
+            }
+            before = v.calls;
+            assert_true(pt_loop_step(l, 0) >= 0);
+            assert_true(pt_loop_step(l, 0) >= 0);
+            assert_int_equal(v.calls, before);
+            if (v.ends)
+                break;
+            assert_true(pt_recv_active(&v.recv));
+            assert_int_equal(pt_recv_resume(l, &v.recv), 0);
+            /* Changing one's mind before the next step must do no harm. */
+            if (v.calls % 3 == 0) {
+                pt_recv_pause(l, &v.recv);
+                assert_int_equal(pt_recv_resume(l, &v.recv), 0);
+            }
+        }
+        assert_int_equal(v.seen, sizeof(text));
+        assert_int_equal(v.disorder, 0);
+        assert_false(pt_recv_active(&v.recv));
+        close_pair(fds);
+    }
+    pt_loop_free(l);
+}
+
+/* A preamble is read, the rest is discarded: every byte is counted once. */
+static void kind_changes_during_a_pause(void **state)
+{
+    struct pt_loop *l = loop_of(state, 16, 4);
+    int fds[2];
+    pair(TCP4, fds);
+    uint8_t text[1000];
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (uint8_t)i;
+    struct valve v = {.loop = l};
+    v.recv = (struct pt_recv){.fd = fds[0], .fn = valve_fn, .ctx = &v};
+    assert_int_equal(pt_recv_start(l, &v.recv), 0);
+    send_now(fds[1], text, 100);
+    UNTIL(l, v.calls == 2);
+    v.recv.kind = PT_RECV_DISCARD;
+    v.calls = 1001; /* odd from here on: no more pauses */
+    send_now(fds[1], text + 100, 900);
+    assert_int_equal(pt_recv_resume(l, &v.recv), 0);
+    while (v.seen < 1000) {
+        v.calls = 1000;
+        UNTIL(l, v.calls > 1000);
+        if (v.calls % 2 == 0)
+            assert_int_equal(pt_recv_resume(l, &v.recv), 0);
+    }
+    assert_int_equal(v.seen, 1000);
+    assert_int_equal(v.disorder, 0);
+    assert_true(v.discarded >= 900 - 64);
+    pt_recv_stop(l, &v.recv);
+    close_pair(fds);
+    pt_loop_free(l);
+}
+
+static void stop_ends_a_pause(void **state)
+{
+    struct pt_loop *l = loop_of(state, 16, 2);
+    for (int i = 0; i < 20; i++) {
+        int fds[2];
+        pair(TCP4, fds);
+        struct valve v = {.loop = l};
+        v.recv = (struct pt_recv){.fd = fds[0], .fn = valve_fn, .ctx = &v};
+        assert_int_equal(pt_recv_start(l, &v.recv), 0);
+        send_now(fds[1], "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 64);
+        UNTIL(l, v.calls == 2);
+        settle(l);
+        if (i % 2)
+            assert_int_equal(pt_recv_resume(l, &v.recv), 0);
+        pt_recv_stop(l, &v.recv);
+        assert_false(pt_recv_active(&v.recv));
+        assert_int_equal(pt_recv_resume(l, &v.recv), 0); /* nothing happens */
+        settle(l);
+        assert_int_equal(v.calls, 2);
+        close_pair(fds);
+    }
+    pt_loop_free(l);
+}
+
+/* The block belongs to whichever callback runs: each sees its own bytes. */
+static void receives_share_a_block(void **state)
+{
+    enum { COUNT = 12 };
+    struct pt_loop *l = loop_of(state, 16, 2);
+    static uint8_t block[4096];
+    int fds[COUNT][2];
+    struct sink s[COUNT] = {0};
+    for (unsigned i = 0; i < COUNT; i++) {
+        pair(TCP4, fds[i]);
+        s[i].recv.into = block;
+        s[i].recv.into_size = sizeof(block);
+        sink_start(&s[i], l, fds[i][0], PT_RECV_STREAM);
+    }
+    settle(l);
+    for (unsigned round = 1; round <= 3; round++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            char text[100];
+            memset(text, (int)('a' + i), sizeof(text));
+            send_now(fds[i][1], text, sizeof(text));
+        }
+        for (unsigned i = 0; i < COUNT; i++)
+            UNTIL(l, s[i].bytes == 100 * round);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        for (int k = 0; k < 300; k++)
+            assert_int_equal(s[i].data[k], 'a' + i);
+        pt_recv_stop(l, &s[i].recv);
+        close_pair(fds[i]);
+    }
+    pt_loop_free(l);
+}
+
 /* ---- send */
 
 static void large_send_to_a_slow_reader(void **state)
@@ -942,6 +1107,10 @@ int main(void)
         LOOP_TEST(few_buffers_lose_nothing),
         LOOP_TEST(thousand_descriptors),
         LOOP_TEST(number_of_receives_crosses_eight),
+        LOOP_TEST(paused_streams_lose_nothing),
+        LOOP_TEST(kind_changes_during_a_pause),
+        LOOP_TEST(stop_ends_a_pause),
+        LOOP_TEST(receives_share_a_block),
         LOOP_TEST(large_send_to_a_slow_reader),
         LOOP_TEST(send_to_a_closed_peer_fails),
         LOOP_TEST(peer_dies_under_a_waiting_send),
