@@ -100,15 +100,18 @@ int pt_result_failed(const struct pt_result *r)
 
 /* ---- paths */
 
-/* Copies the first key of a path; returns what follows it ("" at the end), NULL when too long. */
+/* Copies the first key of a path; returns what follows it ("" at the end), NULL when it is empty or
+ * too long. */
 static const char *first_key(const char *path, char key[KEY_MAX])
 {
-    size_t n = strcspn(path, ".");
-    if (!n || n >= KEY_MAX)
-        return NULL;
-    memcpy(key, path, n);
+    size_t n = 0;
+    for (; *path && *path != '.'; path++) {
+        if (n == KEY_MAX - 1)
+            return NULL;
+        key[n++] = *path;
+    }
     key[n] = '\0';
-    return path[n] ? path + n + 1 : path + n;
+    return !n ? NULL : *path ? path + 1 : path;
 }
 
 static json_t *element(json_t *array, const char *key)
