@@ -461,8 +461,13 @@ static void generator(const struct pt_report *rep, struct pt_result *r)
         uint64_t p99 = pt_hist_quantile(late, 0.99);
         pt_result_real(r, "generator.pacer_late_p99_us", (double)p99 / 1e3);
         pt_result_real(r, "generator.pacer_late_max_us", (double)pt_hist_max(late) / 1e3);
-        double asked = rep->shape->ops_per_s, got = rate((double)pt_hist_count(late), 1);
-        (void)got;
+        double asked = rep->shape->ops_per_s,
+               got = rate((double)h->c[PT_PHASE_MEASURE].ops, h->window_s);
+        if (asked > 0 && got < 0.99 * asked && !rep->broken && h->window_s > 0.1) {
+            valid = false;
+            pt_result_warn(r, "the generator reached %.4g of %.4g operations/s asked for", got,
+                           asked);
+        }
         if (p99 > LATE_NS && asked > 0) {
             valid = false;
             pt_result_warn(

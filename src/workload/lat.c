@@ -24,7 +24,7 @@ struct slot {
 
 struct lat_flow {
     uint64_t next, oldest; /* numbers: the next request's, and of the oldest that is open */
-    uint64_t highest;      /* answered so far + 1 */
+    uint64_t highest;      /* answered so far + 1; over a stream the next answer's number */
     uint64_t mask;
     struct slot *ring;
     uint8_t *message; /* one request; at the answering end the request so far */
@@ -231,6 +231,8 @@ static void answered(struct pt_flow *f, uint64_t number, const uint8_t *m, pt_ns
             f->w->st->extra[EXTRA_DUPLICATES]++;
         else if (number < l->next)
             f->w->st->late++;
+        if (number == l->highest && number < l->next)
+            l->highest++;
         return;
     }
     if (number < l->highest)
@@ -264,14 +266,12 @@ static void ask_stream(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t
             return;
         l->got = 0;
         memcpy(head, seen, keep);
-        struct slot *s = &l->ring[l->oldest & l->mask];
-        if (l->oldest == l->next || read_number(l, head, size) != l->oldest) {
-            if (l->oldest < l->next)
-                pt_flow_error(f, PT_OP_PROTOCOL, s->due, s->sent, now);
+        /* In order, those that came too late among them. */
+        if (l->highest == l->next || read_number(l, head, size) != l->highest) {
             pt_flow_end(f, -EPROTO);
             return;
         }
-        answered(f, l->oldest, head, now);
+        answered(f, l->highest, head, now);
     }
 }
 
@@ -369,7 +369,7 @@ static void on_tick(struct pt_flow *f, pt_ns now)
     if (l->oldest == l->next)
         return;
     give_up(f, PT_OP_TIMEOUT, SLOT_TIMED_OUT, now - w->job->spec.plan->common.timeout, now);
-    if (w->shape->chan == PT_CHAN_UDP && !w->paced)
+    if (!w->paced)
         pt_flow_next(f);
 }
 
