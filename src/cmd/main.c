@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 #include "cmd/measure.h"
+#include "cmd/overview.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +11,17 @@
 static const struct pt_cmd *const commands[] = {&pt_cmd_bw, &pt_cmd_pps, &pt_cmd_lat, &pt_cmd_serve,
                                                 &pt_cmd_truth};
 
-static void print_commands(FILE *to)
+/* The program as a whole, as text for a terminal or as a man page. */
+static void print_overview(FILE *to, bool man)
 {
-    fputs("usage: pitot COMMAND [options]   (pitot COMMAND --help)\n\n", to);
-    for (size_t i = 0; i < PT_COUNT(commands); i++)
-        fprintf(to, "  %-8s %s\n", commands[i]->manual->command, commands[i]->manual->summary);
+    struct pt_buf out;
+    pt_buf_init(&out, (size_t)64 << 10);
+    if (man)
+        pt_overview_man(commands, PT_COUNT(commands), &out);
+    else
+        pt_overview_help(commands, PT_COUNT(commands), &out);
+    fputs(pt_buf_str(&out), to);
+    pt_buf_fini(&out);
 }
 
 static int unknown(const char *word)
@@ -42,7 +49,8 @@ static bool is_one_of(const char *word, const char *a, const char *b)
     return !strcmp(word, a) || !strcmp(word, b);
 }
 
-/* `pitot help [COMMAND]`, `pitot --man COMMAND`: the page of a command, by its own table. */
+/* `pitot help [COMMAND]`, `pitot --man [COMMAND]`: the page of a command is made by its own table.
+ */
 static int print_page(const char *word, const char *option)
 {
     const struct pt_cmd *cmd = word ? find(word) : NULL;
@@ -50,7 +58,7 @@ static int print_page(const char *word, const char *option)
         return cmd->run(1, &option);
     if (word)
         return unknown(word);
-    print_commands(stdout);
+    print_overview(stdout, !strcmp(option, "--man"));
     return PT_EXIT_OK;
 }
 
@@ -58,7 +66,7 @@ int main(int argc, char **argv)
 {
     const char *const *words = (const char *const *)argv;
     if (argc < 2) {
-        print_commands(stderr);
+        print_overview(stderr, false);
         return PT_EXIT_USAGE;
     }
     const char *second = argc > 2 ? words[2] : NULL;

@@ -131,18 +131,57 @@ void pt_manual_help(const struct pt_manual *m, const struct pt_opts *sets, size_
 
 /* ---- roff */
 
-static void roff(struct pt_buf *out, const char *text, size_t n)
+/* Characters that roff or its UTF-8 output would turn into others. */
+static const char *roff_escape(char c)
 {
-    if (n && (text[0] == '.' || text[0] == '\''))
+    switch (c) {
+    case '\\':
+        return "\\e";
+    case '-':
+        return "\\-";
+    case '\'':
+        return "\\(aq";
+    case '^':
+        return "\\(ha";
+    case '~':
+        return "\\(ti";
+    default:
+        return NULL;
+    }
+}
+
+void pt_manual_roff(struct pt_buf *out, const char *text, size_t n)
+{
+    bool code = false;
+    if (n && text[0] == '.')
         pt_buf_adds(out, "\\&");
     for (size_t i = 0; i < n; i++) {
-        if (text[i] == '\\')
-            pt_buf_adds(out, "\\e");
-        else if (text[i] == '-')
-            pt_buf_adds(out, "\\-");
-        else
+        const char *escape = roff_escape(text[i]);
+        if (text[i] == '`') {
+            code = !code;
+            pt_buf_adds(out, code ? "\\fB" : "\\fR");
+        } else if (escape) {
+            pt_buf_adds(out, escape);
+        } else {
             pt_buf_add(out, &text[i], 1);
+        }
     }
+}
+
+static void roff(struct pt_buf *out, const char *text)
+{
+    pt_manual_roff(out, text, strlen(text));
+}
+
+/* A help phrase as a sentence: "flows in all" becomes "Flows in all.". A phrase that begins with a
+ * keyword ("gso: …") or a value keeps its letters. */
+static void man_sentence(struct pt_buf *out, char *text)
+{
+    size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyz");
+    if (word && (text[word] == ' ' || text[word] == ','))
+        text[0] = (char)(text[0] - 'a' + 'A');
+    roff(out, text);
+    pt_buf_adds(out, ".\n");
 }
 
 static void man_row(const struct pt_opts *o, const struct pt_opt *opt, struct pt_buf *out)
@@ -153,19 +192,19 @@ static void man_row(const struct pt_opts *o, const struct pt_opt *opt, struct pt
     if (opt->letter)
         pt_buf_addf(out, "\\fB\\-%c\\fR, ", opt->letter);
     pt_buf_adds(out, "\\fB\\-\\-");
-    roff(out, opt->name, strlen(opt->name));
+    roff(out, opt->name);
     pt_buf_adds(out, "\\fR");
     if (opt->type != PT_OPT_BOOL) {
         add_metavar(opt, &text);
         pt_buf_adds(out, " \\fI");
-        roff(out, pt_buf_str(&text), text.len);
+        roff(out, pt_buf_str(&text));
         pt_buf_adds(out, "\\fR");
         pt_buf_reset(&text);
     }
     pt_buf_adds(out, "\n");
     add_text(o, opt, &text);
-    roff(out, pt_buf_str(&text), text.len);
-    pt_buf_adds(out, ".\n");
+    if (text.len)
+        man_sentence(out, text.bytes);
     pt_buf_fini(&text);
 }
 
@@ -174,7 +213,7 @@ static void man_paragraphs(const char *text, struct pt_buf *out)
     while (text && *text) {
         size_t n = strcspn(text, "\n");
         if (n)
-            roff(out, text, n);
+            pt_manual_roff(out, text, n);
         else
             pt_buf_adds(out, ".PP");
         pt_buf_adds(out, "\n");
@@ -182,7 +221,7 @@ static void man_paragraphs(const char *text, struct pt_buf *out)
     }
 }
 
-static void man_examples(const char *text, struct pt_buf *out)
+void pt_manual_man_examples(const char *text, struct pt_buf *out)
 {
     if (!text)
         return;
@@ -190,10 +229,10 @@ static void man_examples(const char *text, struct pt_buf *out)
     while (*text) {
         size_t n = strcspn(text, "\n"), command = strcspn(text, "\t\n");
         pt_buf_adds(out, ".TP\n\\fB");
-        roff(out, text, command);
+        pt_manual_roff(out, text, command);
         pt_buf_adds(out, "\\fR\n");
         if (command < n)
-            roff(out, text + command + 1, n - command - 1);
+            pt_manual_roff(out, text + command + 1, n - command - 1);
         pt_buf_adds(out, "\n");
         text += n + (text[n] == '\n');
     }
@@ -205,9 +244,9 @@ void pt_manual_man(const struct pt_manual *m, const struct pt_opts *sets, size_t
     pt_buf_addf(out, ".TH \"pitot\\-%s\" 1 \"\" \"pitot %s\" \"User commands\"\n", m->command,
                 PT_VERSION);
     pt_buf_addf(out, ".SH NAME\npitot\\-%s \\- ", m->command);
-    roff(out, m->summary, strlen(m->summary));
+    roff(out, m->summary);
     pt_buf_addf(out, "\n.SH SYNOPSIS\n\\fBpitot %s\\fR ", m->command);
-    roff(out, m->usage ? m->usage : "", m->usage ? strlen(m->usage) : 0);
+    roff(out, m->usage ? m->usage : "");
     pt_buf_adds(out, "\n");
     if (m->about) {
         pt_buf_adds(out, ".SH DESCRIPTION\n");
@@ -222,13 +261,15 @@ void pt_manual_man(const struct pt_manual *m, const struct pt_opts *sets, size_t
                 continue;
             if (!printed || strcmp(printed, group) != 0) {
                 pt_buf_adds(out, ".SS ");
-                roff(out, group, strlen(group));
+                roff(out, group);
                 pt_buf_adds(out, "\n");
             }
             printed = group;
             man_row(&sets[s], opt, out);
         }
     }
-    man_examples(m->examples, out);
-    pt_buf_adds(out, ".SH SEE ALSO\n\\fBpitot\\fR(1)\n");
+    pt_manual_man_examples(m->examples, out);
+    pt_buf_adds(out,
+                ".SH SEE ALSO\n\\fBpitot\\fR(1): how values are written, exit statuses, files, "
+                "environment\n");
 }

@@ -398,7 +398,7 @@ static const struct pt_manual manual = {
     .usage = "[HOST] [options]",
     .about =
         "A first paragraph that is long enough to be broken somewhere before the eightieth column "
-        "of the terminal.\n\n.starts with a dot and has a back\\slash",
+        "of the `terminal`.\n\n.starts with a dot and has a back\\slash",
     .examples = "pitot probe -u\twith UDP\npitot probe host",
 };
 
@@ -439,6 +439,7 @@ static void the_man_page_is_escaped(void **state)
     pt_manual_man(&manual, b.sets, 2, &man);
     const char *text = pt_buf_str(&man);
     assert_int_equal(strncmp(text, ".TH \"pitot\\-probe\" 1", 20), 0);
+    assert_non_null(strstr(text, " of the \\fBterminal\\fR.\n.PP\n"));
     assert_non_null(strstr(text, "\n\\&.starts with a dot and has a back\\eslash\n"));
     assert_non_null(strstr(text, "\\fB\\-\\-source\\-ports\\fR \\fIA\\-B\\fR"));
     assert_non_null(strstr(text, ".SH EXAMPLES"));
