@@ -198,8 +198,7 @@ int pt_control_open(struct pt_control *c, const struct pt_addr_list *to, const s
     struct pt_err why = {0};
     int fd = pt_sock_connect_any(SOCK_STREAM, to, from, NULL, deadline, &used, &why);
     if (fd < 0)
-        return pt_fail(e, fd, "%.440s%s", why.text,
-                       fd == -ECONNREFUSED ? "; start `pitot serve` there" : "");
+        return pt_fail(e, fd, "%s", why.text);
     pt_control_init(c, fd, "server");
     int rc = client_handshake(c, secret, identity, w, deadline, e);
     if (rc == 0) {
