@@ -15,6 +15,14 @@ static struct pt_preamble sample(enum pt_preamble_kind kind)
     return p;
 }
 
+static void assert_same(const struct pt_preamble *a, const struct pt_preamble *b)
+{
+    assert_int_equal(a->version, b->version);
+    assert_int_equal(a->kind, b->kind);
+    assert_memory_equal(a->token, b->token, sizeof(a->token));
+    assert_int_equal(a->flow, b->flow);
+}
+
 static void bytes_are_as_documented(void **state)
 {
     (void)state;
@@ -27,7 +35,7 @@ static void bytes_are_as_documented(void **state)
     pt_preamble_write(out, &p);
     assert_memory_equal(out, expect, sizeof(out));
     assert_int_equal(pt_preamble_read(&back, out, sizeof(out)), PT_PREAMBLE_SIZE);
-    assert_memory_equal(&back, &p, sizeof(p));
+    assert_same(&back, &p);
 }
 
 static void a_beginning_is_told_from_a_stranger_at_once(void **state)
@@ -77,7 +85,7 @@ static void knocks(void **state)
         assert_int_equal(pt_knock_read(&back, nonce, bytes, PT_KNOCK_SIZE), good ? 0 : -EPROTO);
         if (!good)
             continue;
-        assert_memory_equal(&back, &p, sizeof(p));
+        assert_same(&back, &p);
         assert_memory_equal(nonce, "0123456789ABCDEF", sizeof(nonce));
         assert_int_equal(pt_knock_read(&back, nonce, bytes, PT_KNOCK_SIZE - 1), -EPROTO);
         assert_int_equal(pt_knock_read(&back, nonce, bytes, PT_KNOCK_SIZE + 1), -EPROTO);
