@@ -75,9 +75,9 @@ static void read_or_not(struct pt_impaired *im, pt_ns now)
         if (f->dead || !(f->dir & PT_DIR_RX))
             continue;
         if (im->held_back) {
-            pt_recv_stop(im->w->loop, &f->rx);
+            pt_recv_pause(im->w->loop, &f->rx);
         } else {
-            int rc = pt_recv_start(im->w->loop, &f->rx);
+            int rc = pt_recv_resume(im->w->loop, &f->rx);
             if (rc < 0)
                 pt_flow_end(f, rc);
         }

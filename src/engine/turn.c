@@ -167,10 +167,10 @@ static void stop_timing_wakeups(struct pt_worker *w)
         if (f->dead || !f->rx.p.active || f->rx.kind == w->shape->recv_kind)
             continue;
         int rc = pt_udp_stamp_rx(f->fd, false);
-        pt_recv_stop(w->loop, &f->rx);
+        pt_recv_pause(w->loop, &f->rx);
         f->rx.kind = w->shape->recv_kind;
         if (rc == 0)
-            rc = pt_recv_start(w->loop, &f->rx);
+            rc = pt_recv_resume(w->loop, &f->rx);
         if (rc < 0)
             pt_flow_end(f, rc);
     }

@@ -103,6 +103,7 @@ static void hold(struct pt_uring_loop *l, struct pt_recv *r, unsigned pool, unsi
     else
         r->p.held = buffer + 1;
     r->p.held_last = buffer + 1;
+    r->p.pool = (uint8_t)pool;
     if (!p->spare) {
         p->owed++;
         return;
@@ -132,15 +133,9 @@ static unsigned pool_of(const struct pt_recv *r)
     return r->kind == PT_RECV_DISCARD || r->into ? PT_POOL_NONE : PT_POOL_PLAIN;
 }
 
-/* What is held lies in PLAIN, whatever `kind` has become meanwhile, unless it is META. */
-static unsigned held_pool(const struct pt_recv *r)
-{
-    return r->kind == PT_RECV_DGRAM_META ? PT_POOL_META : PT_POOL_PLAIN;
-}
-
 static unsigned next_held(struct pt_uring_loop *l, struct pt_recv *r, int *res)
 {
-    const struct pt_uring_pool *p = &l->pools[held_pool(r)];
+    const struct pt_uring_pool *p = &l->pools[r->p.pool];
     unsigned buffer = r->p.held - 1;
     *res = p->held[buffer].res;
     r->p.held = p->held[buffer].next;
@@ -208,7 +203,7 @@ void pt_uring_recv_stop(struct pt_loop *base, struct pt_recv *r)
     drop_resumption(l, r);
     while (r->p.held) {
         int res;
-        let_go(l, held_pool(r), next_held(l, r, &res));
+        let_go(l, r->p.pool, next_held(l, r, &res));
     }
     if (!r->p.slot)
         return;
@@ -385,7 +380,7 @@ int pt_uring_resumed(struct pt_uring_loop *l, uint32_t entry)
     r->p.resume = 0;
     int ran = 0;
     while (r->p.held) {
-        const unsigned pool = held_pool(r);
+        const unsigned pool = r->p.pool;
         int res;
         unsigned buffer = next_held(l, r, &res);
         bool on = deliver(l, r, pool, l->pools[pool].bytes + buffer * l->pools[pool].stride, res);

@@ -59,7 +59,7 @@ const char *pt_loop_name(const struct pt_loop *l);
 
 /* The start-up probe: measures round trips of `size` bytes over a socket pair, both ends in one
  * process, under each back end that the kernel allows, in the given wait mode; a few ms. Returns
- * the faster and writes the reason ("io_uring 1.31 us, epoll 1.02 us per round trip"). */
+ * the faster and writes the reason ("epoll: io_uring 1.31 us, epoll 1.02 us per round trip"). */
 enum pt_backend pt_loop_choose(enum pt_wait wait, size_t size, char *reason, size_t reason_cap);
 
 /* The clock as read after the last wait: the arrival time of what the callbacks are handed. In SPIN
@@ -111,11 +111,12 @@ struct pt_recv {
     struct { /* the back end's */
         uint32_t slot;
         bool active, paused;
-        bool primed; /* epoll: SO_RCVTIMEO is set */
-        bool ended;  /* io_uring: it ended with `end` while it was paused */
+        bool primed;  /* epoll: SO_RCVTIMEO is set */
+        bool ended;   /* io_uring: it ended with `end` while it was paused */
+        uint8_t pool; /* io_uring: of what came meanwhile, held .. held_last */
         int end;
-        uint32_t held, held_last,
-            resume; /* io_uring: what came meanwhile, the pending resumption */
+        uint32_t held, held_last; /* 0: none */
+        uint32_t resume;          /* io_uring: the pending resumption */
         struct pt_recv *prev, *next;
     } p;
 };
@@ -125,9 +126,9 @@ int pt_recv_start(struct pt_loop *l, struct pt_recv *r) PT_MUST_USE;
 /* Nothing happens when it is not active. */
 void pt_recv_stop(struct pt_loop *l, struct pt_recv *r);
 /* Holds a receive back, for as long as it takes somebody else to catch up; nothing of a stream is
- * lost. Until it is resumed `kind` may change between STREAM and DISCARD, and `into` may change;
- * what the kernel had handed over before still comes in a buffer. It stays active: stop it before
- * the descriptor is closed. Nothing happens when it is not active, or paused already. */
+ * lost. Until it is resumed `kind` and `into` may change; what the kernel had handed over before
+ * still comes as it was asked for. It stays active: stop it before the descriptor is closed.
+ * Nothing happens when it is not active, or paused already. */
 void pt_recv_pause(struct pt_loop *l, struct pt_recv *r);
 /* Goes on, in the next step; nothing happens when it is not paused. An error ends the receive. */
 int pt_recv_resume(struct pt_loop *l, struct pt_recv *r) PT_MUST_USE;

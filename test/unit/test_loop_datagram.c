@@ -103,6 +103,32 @@ static void stop_within_a_batch(void **state)
     pt_loop_free(l);
 }
 
+/* The engine stops asking for meta once it has seen enough of it; nothing may be lost by that. */
+static void kind_changes_between_datagrams(void **state)
+{
+    struct pt_loop *l = loop_of(state, 64, 2);
+    int fds[2];
+    pair(UDP4, fds);
+    struct sink s = {0};
+    sink_start(&s, l, fds[0], PT_RECV_DGRAM_META);
+    for (int i = 0; i < 100; i++) {
+        send_now(fds[1], &i, sizeof(i));
+        if (i % 7 == 0)
+            assert_true(pt_loop_step(l, 0) >= 0);
+        if (i % 10 == 0) {
+            pt_recv_pause(l, &s.recv);
+            s.recv.kind = i % 20 ? PT_RECV_DGRAM_META : PT_RECV_DGRAM;
+            assert_int_equal(pt_recv_resume(l, &s.recv), 0);
+        }
+    }
+    UNTIL(l, s.calls == 100);
+    for (int i = 0; i < 100; i++)
+        assert_memory_equal(s.data + 4 * i, &i, 4);
+    pt_recv_stop(l, &s.recv);
+    close_pair(fds);
+    pt_loop_free(l);
+}
+
 /* A closed port answers with ICMP; when somebody opens it, the same receive goes on. */
 static void refused_is_reported_and_not_the_end(void **state)
 {
@@ -347,6 +373,7 @@ int main(void)
         LOOP_TEST(more_datagrams_than_buffers),
         LOOP_TEST(into_a_callers_buffer),
         LOOP_TEST(stop_within_a_batch),
+        LOOP_TEST(kind_changes_between_datagrams),
         LOOP_TEST(refused_is_reported_and_not_the_end),
         LOOP_TEST(send_reports_the_refusal),
         LOOP_TEST(truncation_and_sender_are_told),
