@@ -102,6 +102,20 @@ static int conclude(struct measure *m, struct pt_result *r, int argc, const char
     return rc < 0 ? pt_cmd_complain(&m->wl->form.manual, &e, PT_EXIT_FAILED) : status;
 }
 
+/* What can be seen to be wrong before anything is opened. */
+static int check(struct measure *m, struct pt_err *e)
+{
+    int rc = m->wl->shape(&m->plan, &m->shape, e);
+    if (rc < 0)
+        return rc;
+    if (m->plan.common.boost.until_p99 && !m->shape.both)
+        return pt_fail(e, -EINVAL,
+                       "--boost: %s has no latencies that until:p99>T could look at; "
+                       "use until:flat",
+                       m->wl->form.manual.command);
+    return 0;
+}
+
 static int measure_with(struct measure *m, int argc, const char *const *argv)
 {
     struct pt_err e = {0};
@@ -110,7 +124,7 @@ static int measure_with(struct measure *m, int argc, const char *const *argv)
         return PT_EXIT_OK;
     int rc = pt_plan_parse(&m->plan, argc, argv, &e);
     if (rc == 0)
-        rc = m->wl->shape(&m->plan, &m->shape, &e);
+        rc = check(m, &e);
     if (rc < 0)
         return pt_cmd_complain(manual, &e, PT_EXIT_USAGE);
     pt_output_init(&m->output, &m->plan.common);

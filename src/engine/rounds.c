@@ -3,13 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/rounds.h"
 
+#include "engine/search.h"
 #include "os/signal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static void say(const struct pt_rounds *r, const char *fmt, ...) PT_PRINTF(2, 3);
-static void say(const struct pt_rounds *r, const char *fmt, ...)
+void pt_rounds_say(const struct pt_rounds *r, const char *fmt, ...)
 {
     char line[256];
     va_list ap;
@@ -18,6 +20,34 @@ static void say(const struct pt_rounds *r, const char *fmt, ...)
     va_end(ap);
     if (r->say)
         r->say(r->run.ctx, line);
+}
+
+void pt_rounds_yield_path(const struct pt_workload *wl, char *out, size_t cap)
+{
+    bool operations = !strcmp(wl->yield, "operations_per_s");
+    snprintf(out, cap, "rates.%s%s", operations ? "" : "rx_", wl->yield);
+}
+
+void pt_choice_add(json_t *chosen, const char *what, const char *value, const char *fmt, ...)
+{
+    char why[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    json_array_append_new(chosen,
+                          json_pack("{s:s, s:s, s:s}", "what", what, "value", value, "why", why));
+}
+
+static int one(const struct pt_rounds *r, struct pt_result **out, struct pt_err *e)
+{
+    const struct pt_run_spec *s = &r->run;
+    const struct pt_search_limit *limit = s->wl->search ? s->wl->search(s->plan) : NULL;
+    if (limit && limit->given)
+        return pt_rounds_search(r, limit, out, e);
+    if (s->plan->common.boost.every)
+        return pt_rounds_boost(r, out, e);
+    return pt_run(s, out, e);
 }
 
 static int repeat(const struct pt_rounds *r, uint32_t times, struct pt_result **out,
@@ -29,8 +59,8 @@ static int repeat(const struct pt_rounds *r, uint32_t times, struct pt_result **
     uint32_t n = 0;
     int rc = 0;
     while (n < times && rc == 0 && !pt_signal_seen()) {
-        say(r, "run %u of %u", n + 1, times);
-        rc = pt_run(&r->run, &runs[n], e);
+        pt_rounds_say(r, "run %u of %u", n + 1, times);
+        rc = one(r, &runs[n], e);
         n += rc == 0;
     }
     /* What was measured before a run failed is not thrown away. */
@@ -54,5 +84,5 @@ static int repeat(const struct pt_rounds *r, uint32_t times, struct pt_result **
 int pt_rounds(const struct pt_rounds *r, struct pt_result **out, struct pt_err *e)
 {
     uint32_t times = r->run.plan->common.repeat;
-    return times > 1 ? repeat(r, times, out, e) : pt_run(&r->run, out, e);
+    return times > 1 ? repeat(r, times, out, e) : one(r, out, e);
 }

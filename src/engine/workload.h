@@ -22,6 +22,8 @@ struct pt_addr;
 struct pt_job;
 struct pt_job_spec;
 struct pt_report;
+struct pt_search_limit;
+struct pt_addr_list;
 
 enum pt_side { PT_ASK, PT_ANSWER };
 
@@ -64,6 +66,14 @@ struct pt_shape {
 struct pt_workload {
     struct pt_plan_form form;      /* name, options, defaults, manual */
     size_t worker_size, flow_size; /* private memory, zeroed */
+    const char *yield; /* the rate that counts: "operations_per_s", "packets_per_s", "bits_per_s" */
+
+    /* Cold, asking side only, once the target is known: sets what the plan left open (automatic)
+     * and tells so by pt_choice_add. */
+    int (*choose)(struct pt_plan *plan, const struct pt_addr_list *to, json_t *chosen,
+                  struct pt_err *e);
+    /* The limit of --search; NULL: this workload has none. */
+    const struct pt_search_limit *(*search)(const struct pt_plan *plan);
 
     /* Cold, before anything runs, on both sides: checks parameters, fills what is derived. */
     int (*shape)(const struct pt_plan *plan, struct pt_shape *out, struct pt_err *e);
@@ -100,5 +110,9 @@ struct pt_workload {
     /* Supervisor, after the run: figures beyond the common ones. */
     void (*report)(const struct pt_report *rep, struct pt_result *r);
 };
+
+/* Adds {what, value, why} to the list that becomes `chosen` in the document. */
+void pt_choice_add(json_t *chosen, const char *what, const char *value, const char *fmt, ...)
+    PT_PRINTF(4, 5);
 
 #endif

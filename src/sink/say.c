@@ -105,6 +105,19 @@ static const struct {
     {"wake-up", "唤醒"},
     {"warm-up", "预热"},
     {"Warnings", "警告"},
+    {"trial", "试验"},
+    {"Trials", "试验记录"},
+    {"flood", "满速"},
+    {"step", "步骤"},
+    {"confirm", "确认"},
+    {"ok", "通过"},
+    {"generator", "发压端受限"},
+    {"pays", "有增益"},
+    {"holds", "持平"},
+    {"flat", "无增益"},
+    {"p99 passed", "p99 超限"},
+    {"broken", "中断"},
+    {"highest rate within the limit", "限值内最高速率"},
 };
 
 static const char *chinese_for(const char *english)

@@ -173,41 +173,68 @@ void pt_text_path(struct pt_page *p, const struct pt_result *r)
 
 /* ---- boost and search */
 
-void pt_text_steps(struct pt_page *p, const struct pt_result *r)
+static bool has_key(const json_t *rows, const char *key)
 {
-    const json_t *steps = pt_result_at(r, "steps");
-    if (!json_array_size(steps))
-        return;
-    static const struct {
+    return json_is_number(json_object_get(json_array_get(rows, 0), key));
+}
+
+/* One line per run of several; `first` is the key of the first column. */
+static void runs_table(struct pt_page *p, const json_t *runs, const char *heading,
+                       const char *first, const char *rate_unit)
+{
+    const struct {
         const char *title, *key, *unit;
     } columns[] = {
         {"connections", "connections", ""},
-        {"rate", "rate", ""},
+        {"rate", "rate", rate_unit},
         {"sent", "tx_packets_per_s", "packet/s"},
+        {"sent", "tx_bits_per_s", "bit/s"},
         {"delivered", "rx_packets_per_s", "packet/s"},
+        {"received", "rx_bits_per_s", "bit/s"},
         {"per second", "operations_per_s", ""},
         {"mean", "mean_us", "us"},
         {"p99", "p99_us", "us"},
         {"loss", "loss_pct", "%"},
+        {"verdict", "verdict", ""},
     };
-    size_t n = json_array_size(steps);
+    size_t n = json_array_size(runs);
+    if (!n)
+        return;
+    /* What is sent counts, where it is not what arrives that does. */
+    bool arrives = has_key(runs, "rx_packets_per_s") || has_key(runs, "rx_bits_per_s");
     size_t skip = n > PT_PAGE_ROWS - 1 ? n - (PT_PAGE_ROWS - 1) : 0;
     struct pt_page_table t = {.rows = 1 + n - skip, .columns = 1, .ink = {PT_INK_DIM}};
-    cell(&t, 0, 0, pt_page_say(p, "verdict"));
+    cell(&t, 0, 0, pt_page_say(p, first));
     for (size_t row = 1; row < t.rows; row++)
-        cell(&t, row, 0, text_of(json_array_get(steps, skip + row - 1), "verdict"));
+        cell(&t, row, 0, pt_page_say(p, text_of(json_array_get(runs, skip + row - 1), first)));
     for (size_t c = 0; c < PT_COUNT(columns) && t.columns < PT_PAGE_CELLS; c++) {
         bool any = false;
-        for (size_t row = 1; row < t.rows; row++)
-            any |= pt_figure_of(json_array_get(steps, skip + row - 1), columns[c].key,
-                                columns[c].unit, t.cell[row][t.columns], PT_PAGE_CELL);
+        if (!strcmp(columns[c].key, first) ||
+            (arrives && !strcmp(columns[c].key, "operations_per_s")))
+            continue;
+        for (size_t row = 1; row < t.rows; row++) {
+            const json_t *run = json_array_get(runs, skip + row - 1);
+            const char *text = json_string_value(json_object_get(run, columns[c].key));
+            if (text)
+                cell(&t, row, t.columns, pt_page_say(p, text));
+            any |= text || pt_figure_of(run, columns[c].key, columns[c].unit,
+                                        t.cell[row][t.columns], PT_PAGE_CELL);
+        }
         if (any) {
             cell(&t, 0, t.columns, pt_page_say(p, columns[c].title));
             t.columns++;
         }
     }
-    pt_page_heading(p, "Steps");
+    pt_page_heading(p, heading);
     pt_page_table(p, &t);
+}
+
+void pt_text_steps(struct pt_page *p, const struct pt_result *r)
+{
+    const char *unit = pt_result_get_str(r, "test.load.rate_unit");
+    runs_table(p, pt_result_at(r, "steps"), "Steps", "verdict", unit ? unit : "");
+    bool bits = pt_result_at(r, "search.found_bits_per_s") != NULL;
+    runs_table(p, pt_result_at(r, "search.trials"), "Trials", "trial", bits ? "bit/s" : "packet/s");
 }
 
 /* ---- hosts */

@@ -35,7 +35,7 @@ static size_t paced_block(const struct pt_common *c)
     return bytes < 1448 ? 1448 : bytes > 131072 ? 131072 : (size_t)bytes;
 }
 
-static int check(const struct pt_plan *p, struct pt_err *e)
+static int check_transfer(const struct pt_plan *p, struct pt_err *e)
 {
     const struct pt_bw_opts *o = p->params;
     const struct pt_common *c = &p->common;
@@ -59,7 +59,23 @@ static int check(const struct pt_plan *p, struct pt_err *e)
                        "--bytes ends the transfer: leave --requests and --duration out");
     if (o->bytes && c->connections > o->bytes)
         return pt_fail(e, -EINVAL, "--bytes: fewer bytes than connections");
+    if (o->search.given && (!o->udp || o->bidir || o->bytes))
+        return pt_fail(e, -EINVAL,
+                       "--search is about datagrams in one direction for a certain time: it goes "
+                       "with --udp, not with --bidir or --bytes");
     return 0;
+}
+
+static int check(const struct pt_plan *p, struct pt_err *e)
+{
+    const struct pt_bw_opts *o = p->params;
+    int rc = check_transfer(p, e);
+    return rc < 0 ? rc : pt_search_check(&o->search, p, e);
+}
+
+static const struct pt_search_limit *search(const struct pt_plan *p)
+{
+    return &((const struct pt_bw_opts *)p->params)->search;
 }
 
 static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
@@ -67,7 +83,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
     const struct pt_bw_opts *o = p->params;
     const struct pt_common *c = &p->common;
     enum pt_chan_kind chan;
-    int rc = check(p, e);
+    int rc = check_transfer(p, e);
     if (rc == 0)
         rc = pt_shape_channel(p, o->udp, &chan, e);
     if (rc < 0)
@@ -234,6 +250,9 @@ static const struct pt_opt bw_opts[] = {
      .names = zerocopy_names, .fallback = "auto",
      .help = "how blocks are handed to the kernel; auto measures during the warm-up",
      .flags = PT_OPT_PEER},
+    {PT_OPT_FIELD(struct pt_bw_opts, search, PT_OPT_CUSTOM), .name = "search", .metavar = "LIMIT",
+     .kind = &pt_search_kind,
+     .help = "UDP: find the highest rate within a loss limit, e.g. loss<=0.1% (RFC 2544)"},
     {0}};
 
 const struct pt_workload pt_bw = {
@@ -256,6 +275,8 @@ const struct pt_workload pt_bw = {
              .check = check},
     .worker_size = sizeof(struct bw_worker),
     .flow_size = 2048,
+    .yield = "bits_per_s",
+    .search = search,
     .shape = shape,
     .worker_init = worker_init,
     .worker_fini = worker_fini,

@@ -4,6 +4,7 @@
 #ifndef PT_WORKLOAD_BW_H
 #define PT_WORKLOAD_BW_H
 
+#include "engine/search.h"
 #include "engine/worker.h"
 #include "net/bulk.h"
 
@@ -12,7 +13,8 @@ enum pt_bw_zerocopy { PT_BW_AUTO, PT_BW_OFF, PT_BW_SENDFILE, PT_BW_SPLICE, PT_BW
 struct pt_bw_opts {
     bool udp, reverse, bidir, discard;
     uint64_t bytes;
-    int zerocopy; /* enum pt_bw_zerocopy */
+    struct pt_search_limit search; /* UDP */
+    int zerocopy;                  /* enum pt_bw_zerocopy */
 };
 
 /* ---- choosing block size and method by measurement, during the warm-up (bw_tune.c) */

@@ -452,6 +452,7 @@ const struct pt_workload pt_lat = {
          .params_size = sizeof(struct pt_lat_opts)},
     .worker_size = 65536,
     .flow_size = 512,
+    .yield = "operations_per_s",
     .shape = shape,
     .worker_init = worker_init,
     .worker_fini = worker_fini,

@@ -197,6 +197,17 @@ static void report(const struct pt_report *rep, struct pt_result *r)
             PT_DGRAM_SHORT);
 }
 
+static int check(const struct pt_plan *p, struct pt_err *e)
+{
+    const struct pt_pps_opts *o = p->params;
+    return pt_search_check(&o->search, p, e);
+}
+
+static const struct pt_search_limit *search(const struct pt_plan *p)
+{
+    return &((const struct pt_pps_opts *)p->params)->search;
+}
+
 static const char *const path_names[] = {"auto", "plain", "gso", "packet", "xdp", NULL};
 
 static const struct pt_opt pps_opts[] = {
@@ -205,7 +216,8 @@ static const struct pt_opt pps_opts[] = {
      .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_pps_opts, no_coalesce, PT_OPT_BOOL), .name = "no-coalesce",
      .help = "gso: the receiver takes datagrams one by one (plain sockets)", .flags = PT_OPT_PEER},
-    {PT_OPT_FIELD(struct pt_pps_opts, search, PT_OPT_STRING), .name = "search", .metavar = "LIMIT",
+    {PT_OPT_FIELD(struct pt_pps_opts, search, PT_OPT_CUSTOM), .name = "search", .metavar = "LIMIT",
+     .kind = &pt_search_kind,
      .help = "find the highest rate within a loss limit, e.g. loss<=0.1% (RFC 2544)"},
     {0}};
 
@@ -230,9 +242,12 @@ const struct pt_workload pt_pps = {
                           "pitot pps -r 100k -s 64 10.0.0.2\tat a rate"},
          .opts = pps_opts,
          .params_size = sizeof(struct pt_pps_opts),
-         .defaults = pps_defaults},
+         .defaults = pps_defaults,
+         .check = check},
     .worker_size = sizeof(struct pt_pps_worker),
     .flow_size = sizeof(struct pt_pps_flow),
+    .yield = "packets_per_s",
+    .search = search,
     .shape = shape,
     .reach = pt_pps_reach,
     .open = pt_pps_open,

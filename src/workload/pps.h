@@ -4,6 +4,7 @@
 #ifndef PT_WORKLOAD_PPS_H
 #define PT_WORKLOAD_PPS_H
 
+#include "engine/search.h"
 #include "engine/worker.h"
 #include "os/link.h"
 #include "os/route.h"
@@ -13,7 +14,7 @@ enum pt_pps_path { PT_PPS_AUTO, PT_PPS_PLAIN, PT_PPS_GSO, PT_PPS_PACKET, PT_PPS_
 struct pt_pps_opts {
     int path; /* enum pt_pps_path */
     bool no_coalesce;
-    char search[64];
+    struct pt_search_limit search;
 };
 
 #define PT_PPS_SIZE 14 /* bytes: the cloud guides' message, and sockperf's */
