@@ -25,7 +25,7 @@ struct measure {
     struct pt_addr_list to;
     struct pt_secret secret;
     struct pt_serve_child server;
-    json_t *identity;
+    json_t *identity, *chosen;
 };
 
 static int find_target(struct measure *m, struct pt_err *e)
@@ -47,6 +47,14 @@ static int find_target(struct measure *m, struct pt_err *e)
     if (rc == 0 && c->secret_file[0])
         rc = pt_secret_load(&m->secret, c->secret_file, e);
     return rc;
+}
+
+/* Settles what was left to pitot: from here on the plan does not change. */
+static int choose(struct measure *m, struct pt_err *e)
+{
+    m->chosen = json_array();
+    int rc = m->wl->choose ? m->wl->choose(&m->plan, &m->to, m->chosen, e) : 0;
+    return rc < 0 ? rc : m->wl->shape(&m->plan, &m->shape, e);
 }
 
 static void say(void *ctx, const char *line)
@@ -91,6 +99,7 @@ static int conclude(struct measure *m, struct pt_result *r, int argc, const char
 {
     struct pt_err e = {0};
     put_argv(r, m, argc, argv);
+    pt_result_take(r, "chosen", json_incref(m->chosen));
     if (pt_signal_seen())
         pt_result_i64(r, "exit", PT_EXIT_INTERRUPTED);
     int rc = pt_expect_record(&m->plan.common.expect, r, &e);
@@ -133,6 +142,8 @@ static int measure_with(struct measure *m, int argc, const char *const *argv)
     if (rc == 0)
         rc = find_target(m, &e);
     if (rc == 0)
+        rc = choose(m, &e);
+    if (rc == 0)
         rc = run(m, &result, &e);
     pt_output_quiet_down(&m->output);
     if (rc < 0)
@@ -151,6 +162,7 @@ static int measure(const struct pt_workload *wl, int argc, const char *const *ar
     int status = measure_with(&m, argc, argv);
     pt_serve_child_end(&m.server);
     json_decref(m.identity);
+    json_decref(m.chosen);
     pt_plan_fini(&m.plan);
     return status;
 }

@@ -7,7 +7,7 @@
 
 const char *pt_step_verdict_name(enum pt_step_verdict verdict)
 {
-    static const char *const names[] = {"pays", "holds", "flat", "p99", "broken"};
+    static const char *const names[] = {"pays", "holds", "flat", "p99 passed", "broken"};
     return names[verdict];
 }
 

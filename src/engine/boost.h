@@ -51,7 +51,7 @@ typedef void (*pt_step_judged)(void *ctx, const struct pt_step *s, bool best);
 int pt_boost(const struct pt_boost_spec *b, pt_step_run run, pt_step_judged judged, void *ctx,
              struct pt_err *e) PT_MUST_USE;
 
-/* "pays", "holds", "flat", "p99", "broken". */
+/* "pays", "holds", "flat", "p99 passed", "broken". */
 const char *pt_step_verdict_name(enum pt_step_verdict verdict);
 
 #endif

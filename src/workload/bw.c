@@ -276,6 +276,7 @@ const struct pt_workload pt_bw = {
     .worker_size = sizeof(struct bw_worker),
     .flow_size = 2048,
     .yield = "bits_per_s",
+    .choose = pt_bw_udp_choose,
     .search = search,
     .shape = shape,
     .worker_init = worker_init,

@@ -49,6 +49,9 @@ void pt_bw_tune_text(const struct pt_bw_tuner *t, char *out, size_t cap);
 
 #define PT_BW_DGRAM 16 /* sequence number and the instant it was sent */
 
+/* pt_workload.choose: the size of a datagram, when nobody gave one. */
+int pt_bw_udp_choose(struct pt_plan *plan, const struct pt_addr_list *to, json_t *chosen,
+                     struct pt_err *e);
 int pt_bw_udp_init(struct pt_flow *f, struct pt_err *e);
 int pt_bw_udp_due(struct pt_flow *f, pt_ns due, unsigned n);
 void pt_bw_udp_data(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t seg, pt_ns now);

@@ -7,12 +7,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "workload/bw.h"
 
+#include "net/sock.h"
 #include "net/udp.h"
 #include "proto/dgram.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#define SLOW_BITS 200e6 /* below this rate datagrams go out one by one: no lumps */
+#define DATAGRAM_MAX 65507 /* bytes: the most over IPv4, and what --size allows */
+#define SLOW_BITS    200e6 /* below this rate datagrams go out one by one: no lumps */
 
 struct udp_flow {
     uint64_t number;
@@ -23,6 +27,33 @@ struct udp_flow {
     int64_t transit;           /* of the previous datagram, ns; clocks need not agree */
     bool transit_known;
 };
+
+int pt_bw_udp_choose(struct pt_plan *plan, const struct pt_addr_list *to, json_t *chosen,
+                     struct pt_err *e)
+{
+    const struct pt_bw_opts *o = plan->params;
+    struct pt_common *c = &plan->common;
+    struct pt_addr from = {.len = 0};
+    unsigned used = 0;
+    if (!o->udp || c->size || pt_addr_family(&to->addr[0]) == AF_UNIX)
+        return 0;
+    int rc = c->bind.n ? pt_addr_parse(&from, c->bind.at[0], 0, e) : 0;
+    if (rc < 0)
+        return rc;
+    int fd = pt_sock_connect_any(SOCK_DGRAM, to, &from, NULL, PT_NS_MAX, &used, e);
+    if (fd < 0)
+        return fd;
+    int most = pt_udp_payload_max(fd), mtu = pt_udp_mtu(fd);
+    close(fd);
+    if (most < 0)
+        return pt_fail(e, most, "path MTU: %s", pt_strerror(most));
+    c->size = (uint64_t)(most < DATAGRAM_MAX ? most : DATAGRAM_MAX);
+    char size[PT_UNITS_TEXT];
+    snprintf(size, sizeof(size), "%llu B", (unsigned long long)c->size);
+    pt_choice_add(chosen, "datagram", size, "the most that the path takes in one piece, MTU %d",
+                  mtu);
+    return 0;
+}
 
 int pt_bw_udp_init(struct pt_flow *f, struct pt_err *e)
 {

@@ -247,6 +247,7 @@ const struct pt_workload pt_pps = {
     .worker_size = sizeof(struct pt_pps_worker),
     .flow_size = sizeof(struct pt_pps_flow),
     .yield = "packets_per_s",
+    .choose = pt_pps_choose,
     .search = search,
     .shape = shape,
     .reach = pt_pps_reach,

@@ -101,4 +101,8 @@ int pt_pps_xdp_send(struct pt_flow *f, unsigned n, bool measured);
 /* pt_workload.on_poll */
 int pt_pps_xdp_poll(struct pt_worker *w, pt_ns now);
 
+/* pps_choose.c: pt_workload.choose. */
+int pt_pps_choose(struct pt_plan *plan, const struct pt_addr_list *to, json_t *chosen,
+                  struct pt_err *e);
+
 #endif
