@@ -272,6 +272,7 @@ const struct pt_workload pt_bw = {
                               "pitot bw --bytes 10GiB 10.0.0.2\ta transfer of exactly 10 GiB"},
              .opts = bw_opts,
              .params_size = sizeof(struct pt_bw_opts),
+             .without = (const char *const[]){"inflight", NULL},
              .check = check},
     .worker_size = sizeof(struct bw_worker),
     .flow_size = 2048,

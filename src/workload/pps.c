@@ -243,6 +243,7 @@ const struct pt_workload pt_pps = {
          .opts = pps_opts,
          .params_size = sizeof(struct pt_pps_opts),
          .defaults = pps_defaults,
+         .without = (const char *const[]){"inflight", "cc", "mss", NULL},
          .check = check},
     .worker_size = sizeof(struct pt_pps_worker),
     .flow_size = sizeof(struct pt_pps_flow),
