@@ -189,6 +189,8 @@ static void report(const struct pt_report *rep, struct pt_result *r)
         pt_result_note(
             r, "gso: datagrams delivered to the application; on loopback and veth they travel "
                "as super-packets, so this is not packets on a wire (see path)");
+    if (o->path == PT_PPS_XDP)
+        pt_pps_xdp_report(rep, r);
     if (!rep->shape->sequenced)
         pt_result_note(
             r,

@@ -100,6 +100,8 @@ void pt_pps_xdp_fini(struct pt_worker *w);
 int pt_pps_xdp_send(struct pt_flow *f, unsigned n, bool measured);
 /* pt_workload.on_poll */
 int pt_pps_xdp_poll(struct pt_worker *w, pt_ns now);
+/* What the receiver's rings lost, and why. */
+void pt_pps_xdp_report(const struct pt_report *rep, struct pt_result *r);
 
 /* pps_choose.c: pt_workload.choose. */
 int pt_pps_choose(struct pt_plan *plan, const struct pt_addr_list *to, json_t *chosen,

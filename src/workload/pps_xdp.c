@@ -6,6 +6,7 @@
  * its books still have one writer, though that need not be the worker that the flow lives on.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/report.h"
 #include "os/cpu.h"
 #include "os/xdp.h"
 #include "os/xsk.h"
@@ -302,4 +303,22 @@ int pt_pps_xdp_poll(struct pt_worker *w, pt_ns now)
     else if (now - r->seen_ns > r->spin_ns)
         (void)!poll(r->polls, r->n, SLEEP_MS); /* whatever ends it: the next turn looks again */
     return (int)moved;
+}
+
+static const struct {
+    unsigned which;
+    const char *text;
+} ring_notes[] = {
+    {PT_PPS_RING_FULL, "frames were lost because its AF_XDP ring was full: it reads too slowly"},
+    {PT_PPS_RX_DROPPED, "frames were lost because no free frame was left in its AF_XDP memory"},
+    {PT_PPS_STRANGE, "frames reached its AF_XDP sockets that are no datagrams of this test"},
+};
+
+void pt_pps_xdp_report(const struct pt_report *rep, struct pt_result *r)
+{
+    for (size_t i = 0; rep->peer && i < PT_COUNT(ring_notes); i++)
+        if (rep->peer->extra[ring_notes[i].which])
+            pt_result_note(r, "peer: %llu %s",
+                           (unsigned long long)rep->peer->extra[ring_notes[i].which],
+                           ring_notes[i].text);
 }
