@@ -50,8 +50,7 @@ void pt_text_latency(struct pt_page *p, const struct pt_result *r)
         {"wake-up", "wakeup_time"},       {"forward", "one_way.forward"},
         {"backward", "one_way.backward"},
     };
-    const char *mode = pt_result_get_str(r, "test.load.mode");
-    bool closed = mode && !strcmp(mode, "closed");
+    bool closed = json_is_null(pt_result_at(r, "test.load.arrivals"));
     struct pt_page_table t = {0};
     header(p, &t, columns, PT_COUNT(columns));
     for (size_t b = 0; b < PT_COUNT(blocks); b++) {
