@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
+#include "engine/channel.h"
 #include "engine/half.h"
 #include "engine/run.h"
 #include "net/session.h"
@@ -105,6 +106,8 @@ static int read_test(struct answer *a, const json_t *test, struct pt_err *e)
     if (rc == 0)
         rc = a->wl->shape(&a->plan, &a->job_spec.shape, e);
     if (rc == 0)
+        rc = pt_channel_choose(&a->job_spec.shape, &a->plan, &a->session->control->peer, e);
+    if (rc == 0)
         rc = heed_caps(a, e);
     if (rc == 0 && a->wl->reach)
         rc = a->wl->reach(&a->plan, PT_ANSWER, &a->session->control->peer, &a->job_spec.shape, e);
@@ -117,10 +120,10 @@ static int read_test(struct answer *a, const json_t *test, struct pt_err *e)
 static int open_listener(struct answer *a, uint16_t *port, struct pt_err *e)
 {
     struct pt_addr at = a->session->control->local;
-    if (pt_addr_family(&at) == AF_UNIX)
-        return pt_fail(e, -EINVAL, "connections per request need TCP, not a unix socket");
+    struct pt_sockopts o; /* what is accepted inherits them */
+    pt_channel_options(&o, &a->plan.common, &a->job_spec.shape);
     pt_addr_set_port(&at, 0);
-    int fd = pt_sock_listen(&at, 0, NULL, e);
+    int fd = pt_sock_listen(&at, 0, &o, e);
     if (fd < 0)
         return fd;
     int rc = pt_addr_local(&at, fd);

@@ -215,6 +215,7 @@ void pt_flow_received(struct pt_flow *f, size_t n)
     c->rx_calls++;
     fc->rx_bytes += n;
     fc->rx_calls++;
+    pt_worker_heard(f->w, pt_loop_now(f->w->loop));
 }
 
 /* What a failed attempt to start operations means for the flow. */

@@ -119,6 +119,9 @@ static void read_workers(struct pt_half *h, const struct pt_job *job)
             h->offset_error_ns = w->offset_error_ns;
         }
         add_note(h, w->note);
+        add_note(h, w->granted.note);
+        if (!h->socket.rcvbuf)
+            h->socket = w->granted;
         if (w->error && !h->error[0])
             snprintf(h->error, sizeof(h->error), "%s", w->error_text);
     }

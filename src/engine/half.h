@@ -70,8 +70,9 @@ struct pt_half {
     unsigned note_count;
     char notes[PT_HALF_NOTES][256];
     char backend[16];
-    struct pt_wire *wire; /* what the machine counted; NULL: unknown */
-    char error[256];      /* of the first worker that failed; "" */
+    struct pt_sock_granted socket; /* of one of its flows; zeroed: it has none. The note is above */
+    struct pt_wire *wire;          /* what the machine counted; NULL: unknown */
+    char error[256];               /* of the first worker that failed; "" */
 };
 
 /* Reads a finished job. -ENOMEM. */

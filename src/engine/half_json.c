@@ -78,6 +78,14 @@ static const struct pt_field half_fields[] = {
     REAL(pt_half, start_skew_s), I64(pt_half, offset_ns),  I64(pt_half, offset_error_ns),
     TEXT(pt_half, backend),      TEXT(pt_half, error),     {0}};
 
+static const struct pt_field socket_fields[] = {
+    PT_FIELD(struct pt_sock_granted, sndbuf, PT_FIELD_INT),
+    PT_FIELD(struct pt_sock_granted, rcvbuf, PT_FIELD_INT),
+    PT_FIELD(struct pt_sock_granted, mss, PT_FIELD_INT),
+    PT_FIELD(struct pt_sock_granted, tos, PT_FIELD_INT),
+    TEXT(pt_sock_granted, cc),
+    {0}};
+
 static const char *const hist_names[PT_HISTS] = {"latency", "service",  "connect", "wakeup",
                                                  "forward", "backward", "late"};
 static const char *const phase_names[PT_PHASES] = {"warmup", "measure", "tail"};
@@ -171,6 +179,7 @@ json_t *pt_half_to_json(const struct pt_half *h)
         json_object_set_new(phases, phase_names[p], counters_to_json(&h->c[p]));
     json_object_set_new(o, "counters", phases);
     json_object_set_new(o, "seq", pt_fields_to_json(seq_fields, &h->seq));
+    json_object_set_new(o, "socket", pt_fields_to_json(socket_fields, &h->socket));
     json_object_set_new(o, "hist", hists_to_json(h));
     json_t *flows = json_array(), *series = json_array(), *notes = json_array(),
            *extra = json_array();
@@ -245,6 +254,8 @@ int pt_half_from_json(struct pt_half *h, const json_t *from, struct pt_err *e)
         rc = counters_from_json(&h->c[p], json_object_get(phases, phase_names[p]));
     if (rc == 0)
         rc = pt_fields_from_json(seq_fields, &h->seq, json_object_get(from, "seq"));
+    if (rc == 0 && json_object_get(from, "socket"))
+        rc = pt_fields_from_json(socket_fields, &h->socket, json_object_get(from, "socket"));
     if (rc == 0)
         rc = arrays_from_json(h, from);
     if (rc == 0)

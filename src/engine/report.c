@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STALL_S     0.2
 #define FLOWS_SHOWN 64
 #define LATE_NS     ((uint64_t)(1 * PT_MS))
 
@@ -480,80 +479,6 @@ static void generator(const struct pt_report *rep, struct pt_result *r)
     pt_result_bool(r, "generator.valid", valid);
 }
 
-/* ---- what went wrong or deserves a word */
-
-static void stall(const struct pt_report *rep, const struct pt_half *h, struct pt_result *r,
-                  const char *who)
-{
-    double usual = 0;
-    const struct pt_counters *c = &h->c[PT_PHASE_MEASURE];
-    if (c->rx_calls > 1)
-        usual = h->window_s / (double)c->rx_calls;
-    if (h->gap_s < STALL_S || h->gap_s < 20 * usual)
-        return;
-    pt_result_warn(
-        r,
-        "stall: nothing arrived at the %s for %.2f s, from %.2f s on; the averages include "
-        "it",
-        who, h->gap_s, h->gap_at_s > 0 ? h->gap_at_s : 0);
-    (void)rep;
-}
-
-static void remarks(const struct pt_report *rep, struct pt_result *r)
-{
-    const struct pt_half *halves[2] = {rep->local, rep->peer};
-    for (int k = 0; k < 2; k++)
-        for (unsigned i = 0; halves[k] && i < halves[k]->note_count; i++)
-            pt_result_note(r, "%s: %s", k ? "peer" : "local", halves[k]->notes[i]);
-    if (rep->place->note[0])
-        pt_result_note(r, "%s", rep->place->note);
-    pt_result_str(r, "placement.text", rep->place->text);
-    pt_result_u64(r, "placement.workers", rep->place->workers);
-    pt_result_u64(r, "placement.peer_workers", rep->place->peer_workers);
-    if (rep->shape->both || rep->shape->forward < rep->shape->flows)
-        stall(rep, rep->local, r, "client");
-    if (rep->peer && !rep->shape->both && rep->shape->forward)
-        stall(rep, rep->peer, r, "server");
-    if (rep->shape->ops_per_flow || rep->shape->bytes || rep->broken || rep->interrupted)
-        return;
-    if (rep->local->cut)
-        pt_result_warn(r, "the test ended after %.2f s of %.2f s", rep->local->window_s,
-                       (double)rep->shape->duration / 1e9);
-}
-
-static void outcome(const struct pt_report *rep, struct pt_result *r)
-{
-    const struct pt_half *h = rep->local;
-    uint64_t moved = h->c[PT_PHASE_MEASURE].ok + h->c[PT_PHASE_MEASURE].tx_bytes +
-                     h->c[PT_PHASE_MEASURE].rx_bytes;
-    if (rep->broken) {
-        pt_result_warn(r, "partial: %s", rep->broken);
-        pt_result_status(r, PT_RESULT_PARTIAL);
-    }
-    if (rep->interrupted) {
-        pt_result_warn(r, "interrupted after %.2f s: these are the figures until then",
-                       h->window_s);
-        pt_result_status(r, PT_RESULT_PARTIAL);
-    }
-    uint64_t broken_flows = 0;
-    int why = 0;
-    for (uint32_t i = 0; i < h->flow_count; i++)
-        if (h->flows[i].error) {
-            broken_flows++;
-            why = h->flows[i].error;
-        }
-    if (broken_flows) {
-        pt_result_warn(r, "%llu of %u connections broke (%s)", (unsigned long long)broken_flows,
-                       rep->shape->flows, pt_strerror(why));
-        pt_result_status(r, PT_RESULT_PARTIAL);
-    }
-    const struct pt_counters *c = &h->c[PT_PHASE_MEASURE];
-    if (!moved || (rep->shape->both && c->ops && !c->ok)) {
-        pt_result_warn(r, "no operation succeeded");
-        pt_result_status(r, PT_RESULT_FAILED);
-    }
-}
-
 void pt_report_make(const struct pt_report *rep, struct pt_result *r)
 {
     pt_result_status(r, PT_RESULT_OK);
@@ -571,6 +496,5 @@ void pt_report_make(const struct pt_report *rep, struct pt_result *r)
     generator(rep, r);
     if (rep->wl->report)
         rep->wl->report(rep, r);
-    remarks(rep, r);
-    outcome(rep, r);
+    pt_report_verdict(rep, r);
 }

@@ -23,6 +23,9 @@ struct pt_report {
 /* Fills everything that all workloads share, then calls the workload's `report`. */
 void pt_report_make(const struct pt_report *rep, struct pt_result *r);
 
+/* verdict.c: what each end ran with, what went wrong, and how it ended. */
+void pt_report_verdict(const struct pt_report *rep, struct pt_result *r);
+
 /* Whose counters are the receiver's, for forward (or reverse) flows; NULL when it did not tell. */
 const struct pt_half *pt_report_receiver(const struct pt_report *rep, bool reverse);
 const struct pt_half *pt_report_sender(const struct pt_report *rep, bool reverse);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/run.h"
 
+#include "engine/channel.h"
 #include "engine/place.h"
 #include "engine/report.h"
 #include "net/control.h"
@@ -147,17 +148,6 @@ static int propose(struct run *r, struct pt_err *e)
     return 0;
 }
 
-static void fill_sockopts(struct pt_sockopts *o, const struct pt_common *c,
-                          const struct pt_shape *s)
-{
-    *o = (struct pt_sockopts){.tos = (int)c->tos,
-                              .mss = (int)c->mss,
-                              .sndbuf = (int)c->sndbuf,
-                              .rcvbuf = (int)c->rcvbuf,
-                              .nodelay = s->both};
-    snprintf(o->cc, sizeof(o->cc), "%.15s", c->cc);
-}
-
 static int plan_sources(struct run *r, struct pt_dial *dial, struct pt_err *e)
 {
     const struct pt_common *c = &r->spec->plan->common;
@@ -194,7 +184,7 @@ static int dial(struct run *r, int *fds, struct pt_err *e)
     if (!d)
         return pt_fail(e, -ENOMEM, "no memory for %u flows", r->shape.flows);
     struct pt_sockopts o;
-    fill_sockopts(&o, &r->spec->plan->common, &r->shape);
+    pt_channel_options(&o, &r->spec->plan->common, &r->shape);
     int rc = plan_sources(r, d, e);
     if (rc == 0)
         rc = pt_dial_flows(d, r->shape.flows,
@@ -529,6 +519,8 @@ int pt_run(const struct pt_run_spec *spec, struct pt_result **out, struct pt_err
     int rc = spec->wl->shape(spec->plan, &r->shape, e);
     if (rc == 0)
         rc = reach(r, e);
+    if (rc == 0)
+        rc = pt_channel_choose(&r->shape, spec->plan, &r->control.peer, e);
     if (rc == 0)
         rc = heed_caps(r, e);
     if (rc == 0)

@@ -11,6 +11,7 @@
 #define PT_ENGINE_STATS_H
 
 #include "base/types.h"
+#include "net/sock.h"
 #include "net/tcp_info.h"
 #include "os/proc.h"
 #include "stat/hist.h"
@@ -98,7 +99,8 @@ struct pt_worker_stat {
     struct pt_usage usage_begin, usage_end; /* of the worker, at the window's edges */
     int error;
     char error_text[256];
-    char note[256]; /* what the workload chose and why (block size, path) */
+    char note[256];                 /* what the workload chose and why (block size, path) */
+    struct pt_sock_granted granted; /* of its first flow's socket; zeroed: no socket */
     struct pt_hist hist[PT_HISTS];
 };
 

@@ -41,7 +41,7 @@ static void cross(struct pt_worker *w, pt_ns now)
             w->boundary_ns = w->end_ns;
             pt_usage_self(&st->usage_begin);
             w->heap_before = mallinfo2().uordblks;
-            st->last_rx_ns = 0;
+            st->last_rx_ns = now; /* silence counts from here */
             w->settle = times_wakeups(w);
             for (uint32_t i = 0; i < w->flow_count; i++) {
                 struct pt_flow *f = &w->flows[i];
@@ -50,6 +50,8 @@ static void cross(struct pt_worker *w, pt_ns now)
             }
         } else if (w->phase == PT_PHASE_MEASURE) {
             w->phase = PT_PHASE_TAIL;
+            if (w->receivers && !w->shape->bytes && !w->shape->ops_per_flow)
+                pt_worker_silent(st, w->end_ns < now ? w->end_ns : now);
             w->boundary_ns = w->tail_ns;
             pt_usage_self(&st->usage_end);
             st->allocated = mallinfo2().uordblks - w->heap_before;
@@ -96,17 +98,7 @@ static void arrived(struct pt_flow *f, uint8_t *bytes, size_t n, const struct pt
     c->rx_calls++;
     fc->rx_bytes += n;
     fc->rx_packets += packets;
-    if (w->phase == PT_PHASE_MEASURE) {
-        struct pt_worker_stat *st = w->st;
-        pt_ns before = st->last_rx_ns ? st->last_rx_ns : now;
-        if (now - before > st->gap_ns) {
-            st->gap_ns = now - before;
-            st->gap_at_ns = before;
-        }
-        if (!st->first_rx_ns)
-            st->first_rx_ns = now;
-    }
-    w->st->last_rx_ns = now;
+    pt_worker_heard(w, now);
     w->wl->on_data(f, bytes, n, meta, now);
 }
 

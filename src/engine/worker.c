@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/worker_private.h"
 
+#include "engine/channel.h"
 #include "engine/impaired.h"
 #include "net/udp.h"
 #include "os/clock.h"
@@ -50,6 +51,13 @@ void pt_worker_note(struct pt_worker *w, const char *fmt, ...)
 pt_ns pt_worker_clock(const struct pt_worker *w, pt_ns now)
 {
     return w->impaired ? pt_impaired_clock(w->impaired, now) : now;
+}
+
+void pt_worker_granted(struct pt_worker *w, int fd)
+{
+    if (!w->st->granted.rcvbuf)
+        pt_channel_granted(&w->st->granted, fd, &w->job->spec.plan->common, w->shape,
+                           w->receivers > 0);
 }
 
 static void set_state(struct pt_worker *w, int state)
@@ -103,6 +111,9 @@ static int open_flows(struct pt_worker *w, struct pt_err *e)
         f->bytes_left = UINT64_MAX;
         f->send_flags = MSG_DONTWAIT;
         name_flow(f);
+        int rc = f->fd >= 0 ? pt_channel_equip(f->fd, &spec->plan->common, s, spec->side, e) : 0;
+        if (rc < 0)
+            return rc;
         w->senders += (f->dir & PT_DIR_TX) != 0;
         w->receivers += (f->dir & PT_DIR_RX) != 0;
     }
@@ -169,6 +180,8 @@ static int set_up(struct pt_worker *w, struct pt_err *e)
         if (rc < 0 && e->code == 0)
             pt_fail(e, rc, "flow %u: %s", f->id, pt_strerror(rc));
     }
+    if (rc == 0 && w->flow_count && w->flows[0].fd >= 0)
+        pt_worker_granted(w, w->flows[0].fd);
     if (rc == 0 && w->paced) {
         /* Reverse flows are numbered from 0 again, from the last worker on (pt_shape_worker). */
         bool forward = spec->side == PT_ASK;

@@ -72,6 +72,9 @@ pt_ns pt_worker_clock(const struct pt_worker *w, pt_ns now);
 /* Remembers in the result what the workload chose and why; the last one wins. */
 void pt_worker_note(struct pt_worker *w, const char *fmt, ...) PT_PRINTF(2, 3);
 
+/* Remembers what the kernel granted the first socket of this worker's that is shown. */
+void pt_worker_granted(struct pt_worker *w, int fd);
+
 /* Whether an operation due then belongs to the figures. */
 static inline enum pt_phase pt_worker_phase_at(const struct pt_worker *w, pt_ns due)
 {

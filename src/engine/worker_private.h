@@ -10,6 +10,27 @@
 /* Precise instants: the loop wakes this early and polls. */
 #define PT_SPIN_BEFORE (100 * PT_US)
 
+/* The silence up to `now`, when it is the longest so far. */
+static inline void pt_worker_silent(struct pt_worker_stat *st, pt_ns now)
+{
+    if (PT_UNLIKELY(now - st->last_rx_ns > st->gap_ns)) {
+        st->gap_ns = now - st->last_rx_ns;
+        st->gap_at_ns = st->last_rx_ns;
+    }
+}
+
+/* Something arrived. */
+static inline void pt_worker_heard(struct pt_worker *w, pt_ns now)
+{
+    struct pt_worker_stat *st = w->st;
+    if (w->phase == PT_PHASE_MEASURE) {
+        pt_worker_silent(st, now);
+        if (!st->first_rx_ns)
+            st->first_rx_ns = now;
+    }
+    st->last_rx_ns = now;
+}
+
 /* flow.c */
 /* Ends what the loop does for it. */
 void pt_flow_stop(struct pt_flow *f);

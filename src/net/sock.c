@@ -140,6 +140,14 @@ int pt_sock_granted(struct pt_sock_granted *g, int fd, const struct pt_sockopts 
     return pt_sock_cc_get(fd, g->cc);
 }
 
+void pt_sock_room(int fd, int bytes)
+{
+    if (get_int(fd, SOL_SOCKET, SO_RCVBUF, 0) / 2 >= bytes)
+        return;
+    if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, bytes) < 0)
+        (void)!set_int(fd, SOL_SOCKET, SO_RCVBUF, bytes);
+}
+
 int pt_sock_cc_available(char *out, size_t cap)
 {
     return pt_sysctl_text("net/ipv4/tcp_available_congestion_control", out, cap);

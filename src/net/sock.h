@@ -39,6 +39,10 @@ struct pt_sock_granted {
 
 int pt_sock_granted(struct pt_sock_granted *g, int fd, const struct pt_sockopts *asked) PT_MUST_USE;
 
+/* Raises the receive buffer to `bytes` where it is smaller: past net.core.rmem_max with
+ * CAP_NET_ADMIN, else as far as that goes. A wish: pt_sock_granted tells what came of it. */
+void pt_sock_room(int fd, int bytes);
+
 /* The congestion controls this kernel has loaded, space separated, into `out`. */
 int pt_sock_cc_available(char *out, size_t cap) PT_MUST_USE;
 /* The congestion control of a TCP socket into `out`. */

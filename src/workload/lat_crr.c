@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "workload/lat.h"
 
-#include "net/sock.h"
+#include "engine/channel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +119,7 @@ static void on_connected(struct pt_op *op, int res, bool more)
         fail_connect(c, res);
         return; /* the next one starts on the next tick: a refused port is not hammered */
     }
+    pt_worker_granted(f->w, c->fd);
     pt_ns now = pt_loop_touch(f->w->loop);
     if (pt_worker_phase_at(f->w, c->due) == PT_PHASE_MEASURE)
         pt_hist_record(&f->w->st->hist[PT_HIST_CONNECT], (uint64_t)(now - c->sent));
@@ -140,9 +141,8 @@ int pt_lat_crr_due(struct pt_flow *f, pt_ns due)
     if (c->busy)
         return -EAGAIN;
     const struct pt_addr *to = &f->w->job->spec.listener_at;
-    struct pt_sockopts o = {.nodelay = true,
-                            .tos = (int)f->w->job->spec.plan->common.tos,
-                            .mss = (int)f->w->job->spec.plan->common.mss};
+    struct pt_sockopts o;
+    pt_channel_options(&o, &f->w->job->spec.plan->common, f->w->shape);
     int fd = pt_sock_open(SOCK_STREAM, to, NULL, &o, NULL);
     if (fd < 0)
         return fd;
