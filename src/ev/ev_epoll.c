@@ -47,7 +47,7 @@ static int grow_list(struct pt_fd_list *list, size_t count)
     return 0;
 }
 
-static int need_slot(struct pt_epoll_loop *l, int fd)
+int pt_epoll_need_slot(struct pt_epoll_loop *l, int fd)
 {
     size_t count = l->slot_count;
     if ((size_t)fd < count)
@@ -67,7 +67,7 @@ static int need_slot(struct pt_epoll_loop *l, int fd)
     return 0;
 }
 
-static void mark_dirty(struct pt_epoll_loop *l, int fd)
+void pt_epoll_mark_dirty(struct pt_epoll_loop *l, int fd)
 {
     if (l->slots[fd].dirty)
         return;
@@ -93,14 +93,13 @@ static void unregister(struct pt_epoll_loop *l, int fd)
     s->hangup = false;
 }
 
-/* To be called whenever a slot has lost an operation. */
-static void slot_shrunk(struct pt_epoll_loop *l, int fd)
+void pt_epoll_slot_shrunk(struct pt_epoll_loop *l, int fd)
 {
     struct pt_fd_slot *s = &l->slots[fd];
     if (!s->recv && !s->first)
         unregister(l, fd);
     else
-        mark_dirty(l, fd);
+        pt_epoll_mark_dirty(l, fd);
 }
 
 static bool receives_are_direct(const struct pt_epoll_loop *l)
@@ -133,8 +132,6 @@ static bool registered_enough(uint32_t have, uint32_t want)
     return have == want || (want && (have & want & (uint32_t)EPOLLET) && !(want & ~have));
 }
 
-static void detach_op(struct pt_epoll_loop *l, struct pt_op *op);
-
 /* epoll refused the descriptor (a plain file, no memory): everything on it ends with that error. */
 static int refuse(struct pt_epoll_loop *l, int fd, int err)
 {
@@ -147,7 +144,7 @@ static int refuse(struct pt_epoll_loop *l, int fd, int err)
     }
     struct pt_op *op;
     while ((op = l->slots[fd].first) && l->slots[fd].events == 0) {
-        detach_op(l, op);
+        pt_epoll_detach_op(l, op);
         op->fn(op, err, false);
         ran++;
     }
@@ -196,13 +193,13 @@ void pt_epoll_detach_recv(struct pt_epoll_loop *l, struct pt_recv *r)
     l->receive_count--;
     r->p.active = false;
     l->slots[r->fd].recv = NULL;
-    slot_shrunk(l, r->fd);
+    pt_epoll_slot_shrunk(l, r->fd);
 }
 
 static int epoll_recv_start(struct pt_loop *base, struct pt_recv *r)
 {
     struct pt_epoll_loop *l = self(base);
-    int rc = need_slot(l, r->fd);
+    int rc = pt_epoll_need_slot(l, r->fd);
     if (rc < 0)
         return rc;
     struct pt_fd_slot *s = &l->slots[r->fd];
@@ -225,10 +222,10 @@ static int epoll_recv_start(struct pt_loop *base, struct pt_recv *r)
     /* The edge for what lies there already may be gone. */
     if (s->events & EPOLLIN)
         pt_epoll_mark_unread(l, r->fd);
-    mark_dirty(l, r->fd);
+    pt_epoll_mark_dirty(l, r->fd);
     if (++l->receive_count == DIRECT_MOST + 1 && base->spec.wait == PT_WAIT_SPIN)
         for (struct pt_recv *other = l->receives; other; other = other->p.next)
-            mark_dirty(l, other->fd);
+            pt_epoll_mark_dirty(l, other->fd);
     return 0;
 }
 
@@ -244,224 +241,6 @@ static void epoll_recv_stop(struct pt_loop *base, struct pt_recv *r)
         pt_epoll_detach_recv(self(base), r);
     if (r->p.primed)
         setsockopt(r->fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0}, sizeof(struct timeval));
-}
-
-/* ---- operations */
-
-static void attach_op(struct pt_epoll_loop *l, struct pt_op *op)
-{
-    struct pt_fd_slot *s = &l->slots[op->p.fd];
-    op->p.active = true;
-    op->p.round = l->round;
-    op->p.next = NULL;
-    op->p.prev = s->last;
-    if (s->last)
-        s->last->p.next = op;
-    else
-        s->first = op;
-    s->last = op;
-    l->op_count++;
-    mark_dirty(l, op->p.fd);
-}
-
-static void detach_op(struct pt_epoll_loop *l, struct pt_op *op)
-{
-    struct pt_fd_slot *s = &l->slots[op->p.fd];
-    if (op->p.prev)
-        op->p.prev->p.next = op->p.next;
-    else
-        s->first = op->p.next;
-    if (op->p.next)
-        op->p.next->p.prev = op->p.prev;
-    else
-        s->last = op->p.prev;
-    l->op_count--;
-    op->p.active = false;
-    slot_shrunk(l, op->p.fd);
-}
-
-/* The result is known; the callback comes in the next step. */
-static void finish_later(struct pt_epoll_loop *l, struct pt_op *op, int res)
-{
-    op->p.kind = PT_OP_FINISHED;
-    op->p.active = true;
-    op->p.res = res;
-    op->p.next = l->finished;
-    l->finished = op;
-    l->finished_count++;
-}
-
-static void unlink_finished(struct pt_epoll_loop *l, struct pt_op *op)
-{
-    struct pt_op **at = &l->finished;
-    while (*at != op)
-        at = &(*at)->p.next;
-    *at = op->p.next;
-    l->finished_count--;
-    op->p.active = false;
-}
-
-static int run_finished(struct pt_epoll_loop *l)
-{
-    int ran = 0;
-    for (size_t most = l->finished_count; most > 0 && l->finished; most--) {
-        struct pt_op *op = l->finished;
-        unlink_finished(l, op);
-        op->fn(op, op->p.res, false);
-        ran++;
-    }
-    return ran;
-}
-
-/* A later send must not overtake one that waits. */
-static bool send_waits(const struct pt_epoll_loop *l, int fd)
-{
-    for (const struct pt_op *op = l->slots[fd].first; op; op = op->p.next)
-        if (op->p.kind == PT_OP_SEND)
-            return true;
-    return false;
-}
-
-enum sent { SENT_ALL, SENT_SOME, SENT_FAILED };
-
-static enum sent try_send(struct pt_op *op)
-{
-    ssize_t n;
-    do
-        n = send(op->p.fd, op->p.buf + op->p.done, op->p.len - op->p.done,
-                 MSG_DONTWAIT | MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == EAGAIN)
-        return SENT_SOME;
-    if (n < 0) {
-        op->p.res = -errno;
-        return SENT_FAILED;
-    }
-    op->p.done += (size_t)n;
-    op->p.res = (int)op->p.len;
-    return op->p.done == op->p.len ? SENT_ALL : SENT_SOME;
-}
-
-static int epoll_op_start(struct pt_loop *base, struct pt_op *op)
-{
-    struct pt_epoll_loop *l = self(base);
-    int rc = need_slot(l, op->p.fd);
-    if (rc < 0)
-        return rc;
-    if (op->p.kind == PT_OP_SEND && !send_waits(l, op->p.fd) && try_send(op) != SENT_SOME) {
-        op->fn(op, op->p.res, false);
-        return 0;
-    }
-    attach_op(l, op);
-    return 0;
-}
-
-static int epoll_connect(struct pt_loop *base, struct pt_op *op, const struct sockaddr *to,
-                         socklen_t len)
-{
-    struct pt_epoll_loop *l = self(base);
-    int rc = need_slot(l, op->p.fd);
-    if (rc < 0)
-        return rc;
-    int on = 1, off = 0;
-    if (ioctl(op->p.fd, FIONBIO, &on) < 0)
-        return -errno;
-    rc = connect(op->p.fd, to, len) < 0 ? -errno : 0;
-    if (ioctl(op->p.fd, FIONBIO, &off) < 0 && rc == 0)
-        rc = -errno;
-    if (rc == -EINPROGRESS)
-        attach_op(l, op);
-    else
-        finish_later(l, op, rc);
-    return 0;
-}
-
-static void epoll_op_cancel(struct pt_loop *base, struct pt_op *op)
-{
-    struct pt_epoll_loop *l = self(base);
-    if (op->p.kind == PT_OP_FINISHED)
-        unlink_finished(l, op);
-    else
-        detach_op(l, op);
-}
-
-static void complete(struct pt_epoll_loop *l, struct pt_op *op, int res)
-{
-    detach_op(l, op);
-    op->fn(op, res, false);
-}
-
-static int send_ready(struct pt_epoll_loop *l, struct pt_op *op)
-{
-    if (try_send(op) == SENT_SOME)
-        return 0;
-    complete(l, op, op->p.res);
-    return 1;
-}
-
-static int connect_ready(struct pt_epoll_loop *l, struct pt_op *op)
-{
-    int err = 0;
-    socklen_t len = sizeof(err);
-    if (getsockopt(op->p.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
-        err = errno;
-    complete(l, op, -err);
-    return 1;
-}
-
-static int accept_ready(struct pt_epoll_loop *l, struct pt_op *op)
-{
-    int verdict;
-    int ran = pt_ev_accept(&l->base, op, &verdict);
-    if (verdict < 0) {
-        detach_op(l, op);
-        op->p.active = true;
-        pt_ev_accept_over(&l->base, op, verdict);
-        ran++;
-    }
-    return ran;
-}
-
-/* The first operation that these events concern and that has not had its turn in this round. Sends
- * keep their order: only the first of a slot counts. */
-static struct pt_op *next_ready(struct pt_epoll_loop *l, int fd, uint32_t events)
-{
-    bool send_seen = false;
-    for (struct pt_op *op = l->slots[fd].first; op; op = op->p.next) {
-        bool concerned = (events & (op->p.events | EPOLLERR | EPOLLHUP)) != 0;
-        bool blocked = op->p.kind == PT_OP_SEND && send_seen;
-        send_seen |= op->p.kind == PT_OP_SEND;
-        if (concerned && !blocked && op->p.round != l->round)
-            return op;
-    }
-    return NULL;
-}
-
-static int ops_ready(struct pt_epoll_loop *l, int fd, uint32_t events)
-{
-    int ran = 0;
-    struct pt_op *op;
-    while ((op = next_ready(l, fd, events))) {
-        op->p.round = l->round;
-        switch ((enum pt_op_kind)op->p.kind) {
-        case PT_OP_SEND:
-            ran += send_ready(l, op);
-            break;
-        case PT_OP_CONNECT:
-            ran += connect_ready(l, op);
-            break;
-        case PT_OP_ACCEPT:
-            ran += accept_ready(l, op);
-            break;
-        case PT_OP_POLL:
-            complete(l, op, (int)(events & (op->p.events | EPOLLERR | EPOLLHUP)));
-            ran++;
-            break;
-        case PT_OP_FINISHED:
-            break;
-        }
-    }
-    return ran;
 }
 
 /* ---- waiting */
@@ -480,7 +259,7 @@ static int event_ready(struct pt_epoll_loop *l, const struct epoll_event *ev)
         int n = pt_epoll_receive(l, s->recv, MSG_DONTWAIT, false);
         ran += n > 0 ? n : 0;
     }
-    return ran + ops_ready(l, fd, ev->events);
+    return ran + pt_epoll_ops_ready(l, fd, ev->events);
 }
 
 /* Streams whose last read was full: the edge is spent, bytes may be left. */
@@ -548,7 +327,7 @@ static void unregister_receives(struct pt_epoll_loop *l)
         if (l->slots[r->fd].first || l->slots[r->fd].events == 0)
             continue;
         unregister(l, r->fd);
-        mark_dirty(l, r->fd);
+        pt_epoll_mark_dirty(l, r->fd);
     }
 }
 
@@ -601,7 +380,7 @@ static int epoll_loop_wait(struct pt_loop *base, pt_ns timeout)
     struct pt_epoll_loop *l = self(base);
     int ran = 0;
     if (PT_UNLIKELY(l->finished)) {
-        ran = run_finished(l);
+        ran = pt_epoll_run_finished(l);
         timeout = 0;
     }
     bool few = l->receive_count - 1 < DIRECT_MOST;
@@ -632,7 +411,7 @@ static int epoll_open(struct pt_loop *base, struct pt_err *e)
     l->slot_count = 64;
     l->slots = calloc(l->slot_count, sizeof(*l->slots));
     l->batch = pt_recv_batch_new(1, base->spec.recv_size, NULL);
-    if (!l->slots || !l->batch || need_slot(l, 255) < 0) {
+    if (!l->slots || !l->batch || pt_epoll_need_slot(l, 255) < 0) {
         base->calls->close(base);
         return pt_fail(e, -ENOMEM, "event loop: out of memory");
     }
@@ -659,7 +438,7 @@ const struct pt_backend_calls pt_backend_epoll = {
     .recv_stop = epoll_recv_stop,
     .recv_pause = epoll_recv_pause,
     .recv_resume = epoll_recv_start,
-    .connect = epoll_connect,
-    .op_start = epoll_op_start,
-    .op_cancel = epoll_op_cancel,
+    .connect = pt_epoll_connect,
+    .op_start = pt_epoll_op_start,
+    .op_cancel = pt_epoll_op_cancel,
 };

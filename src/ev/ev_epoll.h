@@ -63,7 +63,27 @@ void pt_recv_batch_free(struct pt_recv_batch *b);
  * brought something. Returns callbacks run, 0 when nothing was there, or -EINTR. */
 int pt_epoll_receive(struct pt_epoll_loop *l, struct pt_recv *r, int flags, bool read_clock);
 
+/* ---- ev_epoll_op.c */
+
+int pt_epoll_op_start(struct pt_loop *base, struct pt_op *op);
+int pt_epoll_connect(struct pt_loop *base, struct pt_op *op, const struct sockaddr *to,
+                     socklen_t len);
+void pt_epoll_op_cancel(struct pt_loop *base, struct pt_op *op);
+/* Ends `op` without a callback. */
+void pt_epoll_detach_op(struct pt_epoll_loop *l, struct pt_op *op);
+/* Runs what was finished when it was started; returns the callbacks run. */
+int pt_epoll_run_finished(struct pt_epoll_loop *l);
+/* Hands these events to the operations of the descriptor; returns the callbacks run. */
+int pt_epoll_ops_ready(struct pt_epoll_loop *l, int fd, uint32_t events);
+
 /* ---- ev_epoll.c */
+
+/* Room in the table for this descriptor. May move the table. */
+int pt_epoll_need_slot(struct pt_epoll_loop *l, int fd);
+/* The interest in this descriptor may have changed. */
+void pt_epoll_mark_dirty(struct pt_epoll_loop *l, int fd);
+/* To be called whenever a slot has lost a receive or an operation. */
+void pt_epoll_slot_shrunk(struct pt_epoll_loop *l, int fd);
 
 /* Ends `r` without a callback. */
 void pt_epoll_detach_recv(struct pt_epoll_loop *l, struct pt_recv *r);

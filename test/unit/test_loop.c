@@ -878,6 +878,43 @@ static void cancelled_operations_stay_silent(void **state)
     pt_loop_free(l);
 }
 
+/* While a receive never runs dry, everything else must have its turn, spinning above all. */
+static void operations_run_beside_constant_traffic(void **state)
+{
+    struct pt_loop *l = loop_of(state, 64, 8);
+    struct sockaddr_storage a;
+    socklen_t len;
+    int busy[2], fds[2], lfd = listener(AF_INET, &a, &len);
+    pair(UDP4, busy);
+    pair(UNIX_STREAM, fds);
+    struct sink s = {0};
+    OUTCOME(p);
+    OUTCOME(acc);
+    OUTCOME(con);
+    sink_start(&s, l, busy[0], PT_RECV_DGRAM);
+    assert_int_equal(pt_op_poll(l, &p.op, fds[0], POLLIN), 0);
+    assert_int_equal(pt_op_accept(l, &acc.op, lfd), 0);
+    settle(l);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(pt_op_connect(l, &con.op, fd, (const struct sockaddr *)&a, len), 0);
+    send_now(fds[1], "x", 1);
+    int steps = 0;
+    for (; steps < 200 && p.calls + acc.calls + con.calls < 3; steps++) {
+        send_now(busy[1], "x", 1);
+        assert_true(pt_loop_step(l, PT_NS_MAX) >= 0);
+    }
+    assert_int_equal(p.calls + acc.calls + con.calls, 3);
+    assert_true(s.calls > 0);
+    close(acc.res);
+    pt_op_cancel(l, &acc.op);
+    pt_recv_stop(l, &s.recv);
+    close(fd);
+    close(lfd);
+    close_pair(busy);
+    close_pair(fds);
+    pt_loop_free(l);
+}
+
 /* ---- the step */
 
 static volatile sig_atomic_t rang;
@@ -1121,6 +1158,7 @@ int main(void)
         LOOP_TEST(accept_survives_running_out_of_descriptors),
         LOOP_TEST(polls_once),
         LOOP_TEST(cancelled_operations_stay_silent),
+        LOOP_TEST(operations_run_beside_constant_traffic),
         LOOP_TEST(signal_ends_the_wait),
         LOOP_TEST(deadline_is_kept),
         LOOP_TEST(clock_is_that_of_the_arrival),
