@@ -28,17 +28,18 @@ const struct pt_opt pt_serve_opts[] = {
      .flags = PT_OPT_LOCAL,
      .help = "serve only clients that prove the secret in F; it never crosses the network"},
     {OPTION(allow, PT_OPT_LIST), .name = "allow", .metavar = "CIDR", .flags = PT_OPT_COMMAS,
-     .help = "serve only clients from these prefixes; several allowed; default all"},
+     .help = "serve only clients from these prefixes, such as 10.0.0.0/8; several allowed "
+             "(default: all)"},
     {OPTION(connections, PT_OPT_COUNT), .name = "connections", .metavar = "N", .min = 1,
-     .help = "serve N sessions, then exit"},
+     .help = "serve N sessions, then exit (default: go on)"},
     {OPTION(max_sessions, PT_OPT_U32), .name = "max-sessions", .metavar = "N", .group = "Limits",
-     .min = 1, .max = 4096, .help = "sessions at once"},
+     .min = 1, .max = 4096, .help = "sessions at once (default: no limit)"},
     {OPTION(max_connections, PT_OPT_U32), .name = "max-connections", .metavar = "N", .min = 1,
-     .help = "connections of one session"},
+     .help = "connections of one session (default: no limit)"},
     {OPTION(max_rate, PT_OPT_RATE), .name = "max-rate", .metavar = "R",
-     .help = "bits per second that one session may move, such as 1gbit"},
+     .help = "bits per second that a session may ask for, such as 1gbit (default: no limit)"},
     {OPTION(max_duration, PT_OPT_TIME), .name = "max-duration", .metavar = "T", .min = PT_MS,
-     .help = "a session is ended after T"},
+     .help = "a session is ended after T (default: no limit)"},
     {0}};
 
 static int fill_lists(struct pt_serve_spec *spec, const struct pt_serve_opts *o, struct pt_err *e)

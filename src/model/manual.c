@@ -27,7 +27,7 @@ static void add_metavar(const struct pt_opt *opt, struct pt_buf *out)
 static void add_text(const struct pt_opts *o, const struct pt_opt *opt, struct pt_buf *out)
 {
     const char *fallback = pt_opt_fallback(o, opt);
-    pt_buf_adds(out, opt->help);
+    pt_buf_adds(out, pt_opt_help(o, opt));
     if (fallback && opt->type != PT_OPT_BOOL)
         pt_buf_addf(out, " (default %s)", fallback);
 }

@@ -29,13 +29,25 @@ bool pt_opt_is_without(const struct pt_opts *o, const char *name)
     return false;
 }
 
-const char *pt_opt_fallback(const struct pt_opts *o, const struct pt_opt *opt)
+static const struct pt_opt_default *instead(const struct pt_opts *o, const struct pt_opt *opt)
 {
     for (const struct pt_opt_default *d = o->defaults; d && d->name; d++) {
         if (!strcmp(d->name, opt->name))
-            return d->text;
+            return d;
     }
-    return opt->fallback;
+    return NULL;
+}
+
+const char *pt_opt_fallback(const struct pt_opts *o, const struct pt_opt *opt)
+{
+    const struct pt_opt_default *d = instead(o, opt);
+    return d && d->text ? d->text : opt->fallback;
+}
+
+const char *pt_opt_help(const struct pt_opts *o, const struct pt_opt *opt)
+{
+    const struct pt_opt_default *d = instead(o, opt);
+    return d && d->help ? d->help : opt->help;
 }
 
 struct pt_opt_at pt_opt_find(struct pt_opts *sets, size_t n, const char *name)

@@ -79,9 +79,11 @@ struct pt_opt {
 #define PT_OPT_FIELD(strct, field, of_type)                                                        \
     .offset = offsetof(strct, field), .size = sizeof(((strct *)0)->field), .type = (of_type)
 
-/* Another default for one row of a table, for one command. */
+/* Another default or help for one row of a table, for one command. */
 struct pt_opt_default {
-    const char *name, *text; /* ends with name NULL */
+    const char *name; /* NULL ends the list */
+    const char *text; /* NULL: the default of the table */
+    const char *help; /* NULL: the help of the table */
 };
 
 /* A table joined to the struct that holds its values. */
@@ -131,6 +133,8 @@ void pt_opt_print(const struct pt_opt *opt, const void *values, struct pt_buf *o
 bool pt_opt_is_without(const struct pt_opts *o, const char *name);
 /* The default of a row in this set, as text; NULL when it is the zero value. */
 const char *pt_opt_fallback(const struct pt_opts *o, const struct pt_opt *opt);
+/* The help of a row in this set. */
+const char *pt_opt_help(const struct pt_opts *o, const struct pt_opt *opt);
 
 /* Adds every value to `into`; only those with all of `flags` (0: all but HIDDEN and LOCAL). Keys
  * are long names with `_` for `-`; times have `_s` appended. 0 or -ENOMEM. */

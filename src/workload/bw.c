@@ -236,9 +236,10 @@ static const char *const zerocopy_names[] = {"auto",   "off",          "sendfile
 
 static const struct pt_opt bw_opts[] = {
     {PT_OPT_FIELD(struct pt_bw_opts, udp, PT_OPT_BOOL), .name = "udp", .letter = 'u',
-     .help = "UDP instead of TCP", .group = "Bandwidth", .flags = PT_OPT_PEER},
+     .help = "UDP instead of TCP; losses and jitter are counted", .group = "Bandwidth",
+     .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_bw_opts, reverse, PT_OPT_BOOL), .name = "reverse", .letter = 'R',
-     .help = "HOST sends, this end receives", .flags = PT_OPT_PEER},
+     .help = "HOST sends, this host receives", .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_bw_opts, bidir, PT_OPT_BOOL), .name = "bidir",
      .help = "both directions at once, -c connections each", .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_bw_opts, bytes, PT_OPT_SIZE), .name = "bytes", .metavar = "N",
@@ -248,11 +249,22 @@ static const struct pt_opt bw_opts[] = {
      .help = "the receiver drops bytes in the kernel, without copying them", .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_bw_opts, zerocopy, PT_OPT_ENUM), .name = "zerocopy",
      .names = zerocopy_names, .fallback = "auto",
-     .help = "how blocks are handed to the kernel; auto measures during the warm-up",
+     .help = "how blocks are handed to the kernel: off is write(2); auto measures during the "
+             "warm-up",
      .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_bw_opts, search, PT_OPT_CUSTOM), .name = "search", .metavar = "LIMIT",
      .kind = &pt_search_kind,
      .help = "UDP: find the highest rate within a loss limit, e.g. loss<=0.1% (RFC 2544)"},
+    {0}};
+
+static const struct pt_opt_default bw_defaults[] = {
+    {"connections", .help = "TCP connections or UDP flows in all"},
+    {"requests", .help = "blocks or datagrams per connection, instead of a duration"},
+    {"rate", .help = "payload bits per second in all, such as 10gbit, sent without bursts; without "
+                     "a unit blocks per second (default: as fast as it goes)"},
+    {"size", .help = "bytes of a block, or of a UDP datagram (default: the best block is found by "
+                     "measurement, datagrams as large as the path takes whole)"},
+    {"timeout", .help = "the other end is lost when it is silent for longer"},
     {0}};
 
 const struct pt_workload pt_bw = {
@@ -268,10 +280,11 @@ const struct pt_workload pt_bw = {
                       "an application would, unless --discard is given.",
                   .examples = "pitot bw 10.0.0.2\tone TCP connection, 10 s\n"
                               "pitot bw -c 8 --bidir 10.0.0.2\teight each way\n"
-                              "pitot bw -u -r 500mbit 10.0.0.2\tUDP at a rate, losses counted\n"
+                              "pitot bw -u -r 500mbit 10.0.0.2\tUDP at a rate\n"
                               "pitot bw --bytes 10GiB 10.0.0.2\ta transfer of exactly 10 GiB"},
              .opts = bw_opts,
              .params_size = sizeof(struct pt_bw_opts),
+             .defaults = bw_defaults,
              .without = (const char *const[]){"inflight", NULL},
              .check = check},
     .worker_size = sizeof(struct bw_worker),

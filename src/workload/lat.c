@@ -418,18 +418,32 @@ static void report(const struct pt_report *rep, struct pt_result *r)
 
 static const struct pt_opt lat_opts[] = {
     {PT_OPT_FIELD(struct pt_lat_opts, udp, PT_OPT_BOOL), .name = "udp", .letter = 'u',
-     .help = "UDP instead of TCP", .group = "Round trips", .flags = PT_OPT_PEER},
+     .help = "UDP instead of TCP; a lost answer is counted and the run goes on",
+     .group = "Round trips", .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_lat_opts, spin, PT_OPT_BOOL), .name = "spin",
-     .help = "both ends poll instead of sleeping: the stack without the wake-ups",
+     .help = "both ends poll instead of sleeping, on a CPU each: no wake-ups",
      .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_lat_opts, same_cpu, PT_OPT_BOOL), .name = "same-cpu",
      .help = "both ends on one CPU of this machine", .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_lat_opts, crr, PT_OPT_BOOL), .name = "crr",
-     .help = "connect, request, response, close: a connection per operation", .flags = PT_OPT_PEER},
+     .help = "connect, request, response, close: a TCP connection per round trip",
+     .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_lat_opts, one_way, PT_OPT_BOOL), .name = "one-way",
-     .help = "each direction by itself, with the clocks' offset estimated", .flags = PT_OPT_PEER},
+     .help = "also each direction by itself; the offset of the two clocks is estimated, with "
+             "its error",
+     .flags = PT_OPT_PEER},
     {PT_OPT_FIELD(struct pt_lat_opts, load, PT_OPT_STRING), .name = "load", .metavar = "SPEC",
      .help = "a bulk transfer beside it: tcp, udp, tcp:4 (connections), tcp@1gbit, tcp:reverse"},
+    {0}};
+
+static const struct pt_opt_default lat_defaults[] = {
+    {"requests", .help = "round trips per connection, instead of a duration"},
+    {"rate", .help = "open loop: round trips per second in all, due whether answers come or not "
+                     "(default: closed loop, a request follows an answer)"},
+    {"inflight", .help = "closed loop: requests outstanding per connection"},
+    {"size", .help = "bytes of a request and of its answer (default 14, with --one-way 32)"},
+    {"timeout", .help = "a request without an answer for so long is an error; it still enters the "
+                        "histogram"},
     {0}};
 
 const struct pt_workload pt_lat = {
@@ -449,7 +463,8 @@ const struct pt_workload pt_lat = {
                                 "pitot lat -r 1000 --timeout 1s 10.0.0.2\topen loop\n"
                                 "pitot lat --load tcp 10.0.0.2\tunder a bulk transfer"},
          .opts = lat_opts,
-         .params_size = sizeof(struct pt_lat_opts)},
+         .params_size = sizeof(struct pt_lat_opts),
+         .defaults = lat_defaults},
     .worker_size = 65536,
     .flow_size = 512,
     .yield = "operations_per_s",

@@ -223,7 +223,14 @@ static const struct pt_opt pps_opts[] = {
      .help = "find the highest rate within a loss limit, e.g. loss<=0.1% (RFC 2544)"},
     {0}};
 
-static const struct pt_opt_default pps_defaults[] = {{"connections", "64"}, {0}};
+static const struct pt_opt_default pps_defaults[] = {
+    {"connections", "64", "UDP flows in all"},
+    {"requests", .help = "packets per flow, instead of a duration"},
+    {"via", .help = "channel: udp"},
+    {"rate", .help = "open loop: packets per second in all (default: as fast as they go)"},
+    {"size", .help = "payload bytes of a packet (default 14)"},
+    {"timeout", .help = "the other end is lost when it is silent for longer"},
+    {0}};
 
 const struct pt_workload pt_pps = {
     .form =

@@ -77,7 +77,7 @@ static void reads_a_whole_command_line(void **state)
     struct pt_plan p;
     struct pt_err e = {0};
     assert_int_equal(pt_plan_init(&p, &probe, NULL), 0);
-    int rc = PARSE(&p, &e, "-u", "[fe80::1%eth0]:7411", "-c8", "-t", "0", "--rate", "100k", "-6",
+    int rc = PARSE(&p, &e, "-u", "[fe80::1%eth0]:7411", "-c8", "-t", "3", "--rate", "100k", "-6",
                    "--arrivals", "poisson", "--bind", "10.0.0.1,10.0.0.2", "--ports", "40000-40010",
                    "--cpus", "3,0-1", "--tos", "0xb8", "--expect", "p99<5ms", "--boost",
                    "rate:50k,every:30s,until:p99>50ms|flat", "--lang", "zh");
@@ -86,7 +86,7 @@ static void reads_a_whole_command_line(void **state)
     assert_string_equal(p.target, "[fe80::1%eth0]:7411");
     assert_true(((struct probe_params *)p.params)->udp);
     assert_true(p.common.ipv6 && pt_plan_given(&p, "workers"));
-    assert_int_equal(p.common.workers, 0);
+    assert_int_equal(p.common.workers, 3);
     assert_int_equal(p.common.bind.n, 2);
     assert_int_equal(p.common.ports.first, 40000);
     assert_int_equal(p.common.ports.last, 40010);
