@@ -67,6 +67,8 @@ void pt_flow_stop(struct pt_flow *f)
         pt_recv_stop(w->loop, &f->rx);
     if (f->writable.p.active)
         pt_op_cancel(w->loop, &f->writable);
+    w->blocked -= f->blocked;
+    f->blocked = false;
     if (f->reply.p.active)
         pt_op_cancel(w->loop, &f->reply);
 }
@@ -106,6 +108,8 @@ void pt_flow_finish(struct pt_flow *f)
     f->w->senders--;
     if (f->writable.p.active)
         pt_op_cancel(f->w->loop, &f->writable);
+    f->w->blocked -= f->blocked;
+    f->blocked = false;
     if (f->w->shape->chan != PT_CHAN_UDP && f->dir == PT_DIR_TX) {
         pt_flow_probe(f);
         shutdown(f->fd, SHUT_WR);
@@ -118,6 +122,7 @@ static void on_writable(struct pt_op *op, int res, bool more)
     (void)res;
     (void)more;
     f->blocked = false;
+    f->w->blocked--;
     if (f->w->shape->both && !f->w->paced)
         pt_flow_next(f);
 }
@@ -125,6 +130,7 @@ static void on_writable(struct pt_op *op, int res, bool more)
 static void wait_writable(struct pt_flow *f)
 {
     f->blocked = true;
+    f->w->blocked++;
     f->writable.fn = on_writable;
     f->writable.ctx = f;
     int rc = pt_op_poll(f->w->loop, &f->writable, f->fd, POLLOUT);

@@ -19,6 +19,10 @@
 #define QUIET_DGRAM  (100 * PT_MS)
 #define QUIET_STREAM (2 * PT_S)
 #define DRAIN_NS     PT_S
+/* Between two looks of a moderated receiver: some dozen packets of a flow at the rates a stack
+ * carries, a small part of what its buffer holds. */
+#define MODERATE_NS      (200 * PT_US)
+#define MODERATE_IDLE_NS (10 * PT_MS)
 
 /* ---- phases */
 
@@ -295,6 +299,18 @@ static void end_senders(struct pt_worker *w)
             pt_flow_finish(&w->flows[i]);
 }
 
+/* Takes what has arrived; when nothing has, sleeps a little. Returns what pt_loop_step does. */
+static int look_and_sleep(struct pt_worker *w)
+{
+    int rc = pt_loop_step(w->loop, 0);
+    if (rc != 0)
+        return rc;
+    pt_ns now = pt_loop_touch(w->loop);
+    bool idle = now - w->st->last_rx_ns > MODERATE_IDLE_NS;
+    (void)pt_clock_wait_until(now + (idle ? 10 * MODERATE_NS : MODERATE_NS));
+    return 0;
+}
+
 int pt_worker_turn(struct pt_worker *w)
 {
     bool asks = w->job->spec.side == PT_ASK;
@@ -326,7 +342,7 @@ int pt_worker_turn(struct pt_worker *w)
             tick(w, now);
         if (work_is_over(w, now))
             return 0;
-        if (polls || (more && !waits)) {
+        if (polls || (more && !waits && !w->blocked)) {
             now = pt_loop_touch(w->loop);
             continue;
         }
@@ -335,7 +351,7 @@ int pt_worker_turn(struct pt_worker *w)
             until = pt_pacer_next(&w->pacer);
         if (w->impaired && pt_impaired_next(w->impaired) < until)
             until = pt_impaired_next(w->impaired);
-        int rc = pt_loop_step(w->loop, until);
+        int rc = w->moderated ? look_and_sleep(w) : pt_loop_step(w->loop, until);
         if (rc < 0 && rc != -EINTR)
             return rc;
         now = rc > 0 ? pt_loop_now(w->loop) : pt_loop_touch(w->loop);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define BLOCK_TIMEOUT (50 * PT_MS)
@@ -132,6 +133,18 @@ static void let_block(struct pt_worker *w)
         f->send_flags = 0;
 }
 
+/* A receiver that each packet wakes costs its sender several times what the packet costs. So where
+ * datagrams stream one way the receiver is not woken: it looks, and sleeps a little when there is
+ * nothing, as an interface with interrupt moderation does (turn.c). */
+static void moderate(struct pt_worker *w)
+{
+    const struct pt_shape *s = w->shape;
+    w->moderated = w->receivers && !w->senders && !s->both && !s->spin && !s->polls &&
+                   s->chan == PT_CHAN_UDP && s->moderate && !w->job->spec.impairment;
+    if (w->moderated)
+        prctl(PR_SET_TIMERSLACK, 1);
+}
+
 static int set_up(struct pt_worker *w, struct pt_err *e)
 {
     const struct pt_job_spec *spec = &w->job->spec;
@@ -143,16 +156,18 @@ static int set_up(struct pt_worker *w, struct pt_err *e)
     }
     bool sends = spec->side == PT_ASK ? s->forward || s->both : s->flows > s->forward;
     w->paced = s->ops_per_s > 0 && sends && !(s->both && spec->side == PT_ANSWER);
+    int rc = open_flows(w, e);
+    if (rc < 0)
+        return rc;
+    moderate(w);
     struct pt_loop_spec loop = {
         .backend = spec->backend,
-        .wait = s->spin ? PT_WAIT_SPIN : PT_WAIT_BLOCK,
+        .wait = s->spin || (w->moderated && w->flow_count <= 8) ? PT_WAIT_SPIN : PT_WAIT_BLOCK,
         .recv_size = s->recv_size,
         .ops = 2 * s->flows / spec->workers + 64,
         .spin_before_ns = w->paced || spec->impairment ? PT_SPIN_BEFORE : 0,
     };
-    int rc = open_flows(w, e);
-    if (rc == 0)
-        rc = pt_loop_new(&w->loop, &loop, e);
+    rc = pt_loop_new(&w->loop, &loop, e);
     if (rc < 0)
         return rc;
     pt_loop_touch(w->loop);

@@ -51,10 +51,11 @@ struct pt_worker {
     pt_ns boundary_ns;                 /* the next of them */
     pt_ns stop_ns;                     /* when a stop was first seen; 0: not yet */
     pt_ns ticked_ns, probed_ns;
+    bool moderated; /* receives by looking every so often instead of being woken */
     bool finishing; /* starts no more operations */
     bool settle;    /* the window has begun: go over to its way of receiving */
     uint32_t flow_count, turn;
-    uint32_t outstanding;
+    uint32_t outstanding, blocked;
     uint32_t senders, receivers; /* flows that still do */
     struct pt_flow *flows;
     uint8_t *recv_block;          /* one large receive buffer that the stream flows share */

@@ -41,10 +41,12 @@ struct pt_shape {
     uint32_t forward; /* flows whose asking side sends; the rest are sent by the answering side */
     bool both;        /* every flow goes both ways (request, response) */
     bool spin;        /* both ends poll */
-    bool polls;       /* receivers have no sockets: on_poll looks for what arrived */
-    bool same_cpu;    /* both ends on one CPU */
-    bool sequenced;   /* datagrams carry a sequence header: losses are known */
-    bool rotate;      /* pps, bw: any flow may take the next operation */
+    bool moderate; /* receivers of datagrams look instead of being woken: arrival times do not count
+                    */
+    bool polls;    /* receivers have no sockets: on_poll looks for what arrived */
+    bool same_cpu; /* both ends on one CPU */
+    bool sequenced;      /* datagrams carry a sequence header: losses are known */
+    bool rotate;         /* pps, bw: any flow may take the next operation */
     bool answer_listens; /* the answering workers open a listener of their own (--crr) */
     size_t recv_size;    /* bytes of a receive buffer */
     unsigned recv_batch;

@@ -95,6 +95,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         .chan = chan,
         .flows = o->bidir ? 2 * c->connections : c->connections,
         .forward = o->reverse ? 0 : c->connections,
+        .moderate = ops <= 0, /* jitter is told at a rate only */
         .sequenced = udp,
         .recv_size = udp ? 65536 : RECV_BLOCK,
         .recv_batch = udp ? 1 : 4,

@@ -137,7 +137,7 @@ void pt_bw_udp_data(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t se
         uint64_t head = pt_get64(bytes + at);
         bool measured = head >> 63;
         pt_seq_see(&u->seq, head & ~((uint64_t)1 << 63), measured ? &f->st->seq : &u->scrap);
-        if (size < PT_BW_DGRAM)
+        if (size < PT_BW_DGRAM || f->w->moderated)
             continue;
         int64_t transit = now - (int64_t)pt_get64(bytes + at + 8);
         if (u->transit_known) {

@@ -48,6 +48,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         .chan = PT_CHAN_UDP,
         .flows = c->connections,
         .forward = c->connections,
+        .moderate = true,
         .sequenced = size >= PT_DGRAM_SHORT,
         .recv_size = coalesce      ? 65536
                      : size < 2048 ? 2048
