@@ -34,7 +34,7 @@ static int run_once(const struct booster *x, const struct pt_step *s, struct pt_
     struct pt_run_spec spec = x->r->run;
     spec.plan = &plan;
     spec.live = NULL;
-    rc = pt_run(&spec, out, e);
+    rc = pt_rounds_run(&spec, out, e);
     pt_plan_fini(&plan);
     return rc;
 }

@@ -19,6 +19,9 @@ int pt_rounds(const struct pt_rounds *r, struct pt_result **out, struct pt_err *
 /* ---- what rounds.c, search_run.c and boost_run.c share */
 
 void pt_rounds_say(const struct pt_rounds *r, const char *fmt, ...) PT_PRINTF(2, 3);
+/* One run, with its --load beside it when the plan has one. */
+int pt_rounds_run(const struct pt_run_spec *spec, struct pt_result **out,
+                  struct pt_err *e) PT_MUST_USE;
 /* "rates.rx_packets_per_s": what arrived, of the rate that counts (or "rates.operations_per_s"). */
 void pt_rounds_yield_path(const struct pt_workload *wl, char *out, size_t cap);
 int pt_rounds_search(const struct pt_rounds *r, const struct pt_search_limit *limit,

@@ -47,7 +47,7 @@ static int run_once(const struct searcher *x, const struct pt_trial *t, struct p
     spec.plan = &plan;
     if (t->kind != PT_TRIAL_CONFIRM)
         spec.live = NULL;
-    rc = pt_run(&spec, out, e);
+    rc = pt_rounds_run(&spec, out, e);
     pt_plan_fini(&plan);
     return rc;
 }

@@ -23,6 +23,7 @@ struct pt_job;
 struct pt_job_spec;
 struct pt_report;
 struct pt_search_limit;
+struct pt_load;
 struct pt_addr_list;
 
 enum pt_side { PT_ASK, PT_ANSWER };
@@ -76,6 +77,8 @@ struct pt_workload {
                   struct pt_err *e);
     /* The limit of --search; NULL: this workload has none. */
     const struct pt_search_limit *(*search)(const struct pt_plan *plan);
+    /* What --load puts beside it; NULL: nothing ever. */
+    const struct pt_load *(*load)(const struct pt_plan *plan);
 
     /* Cold, before anything runs, on both sides: checks parameters, fills what is derived. */
     int (*shape)(const struct pt_plan *plan, struct pt_shape *out, struct pt_err *e);
@@ -113,7 +116,7 @@ struct pt_workload {
     void (*report)(const struct pt_report *rep, struct pt_result *r);
 };
 
-/* Adds {what, value, why} to the list that becomes `chosen` in the document. */
+/* Adds {what, value, why} to the list that becomes `chosen` in the document; NULL: nobody asks. */
 void pt_choice_add(json_t *chosen, const char *what, const char *value, const char *fmt, ...)
     PT_PRINTF(4, 5);
 

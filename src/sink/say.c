@@ -118,6 +118,9 @@ static const struct {
     {"p99 passed", "p99 超限"},
     {"broken", "中断"},
     {"highest rate within the limit", "限值内最高速率"},
+    {"load beside it", "同时负载"},
+    {"RTT p50 without load", "无负载往返时间 p50"},
+    {"RTT p99 without load", "无负载往返时间 p99"},
 };
 
 static const char *chinese_for(const char *english)

@@ -388,8 +388,8 @@ static void report(const struct pt_report *rep, struct pt_result *r)
 {
     const struct pt_half *h = rep->local;
     const struct pt_lat_opts *o = rep->plan->params;
-    pt_result_str(r, "latency.of", "round trip");
     if (h->hist[PT_HIST_LATENCY]) {
+        pt_result_str(r, "latency.of", "round trip");
         pt_result_headline(r, "RTT p50", "latency.p50_us", "us");
         pt_result_headline(r, "RTT p99", "latency.p99_us", "us");
     }
@@ -416,6 +416,11 @@ static void report(const struct pt_report *rep, struct pt_result *r)
     }
 }
 
+static const struct pt_load *load(const struct pt_plan *p)
+{
+    return &((const struct pt_lat_opts *)p->params)->load;
+}
+
 static const struct pt_opt lat_opts[] = {
     {PT_OPT_FIELD(struct pt_lat_opts, udp, PT_OPT_BOOL), .name = "udp", .letter = 'u',
      .help = "UDP instead of TCP; a lost answer is counted and the run goes on",
@@ -432,7 +437,8 @@ static const struct pt_opt lat_opts[] = {
      .help = "also each direction by itself; the offset of the two clocks is estimated, with "
              "its error",
      .flags = PT_OPT_PEER},
-    {PT_OPT_FIELD(struct pt_lat_opts, load, PT_OPT_STRING), .name = "load", .metavar = "SPEC",
+    {PT_OPT_FIELD(struct pt_lat_opts, load, PT_OPT_CUSTOM), .name = "load", .metavar = "SPEC",
+     .kind = &pt_load_kind,
      .help = "a bulk transfer beside it: tcp, udp, tcp:4 (connections), tcp@1gbit, tcp:reverse"},
     {0}};
 
@@ -468,6 +474,7 @@ const struct pt_workload pt_lat = {
     .worker_size = 65536,
     .flow_size = 512,
     .yield = "operations_per_s",
+    .load = load,
     .shape = shape,
     .worker_init = worker_init,
     .worker_fini = worker_fini,

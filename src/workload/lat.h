@@ -4,11 +4,12 @@
 #ifndef PT_WORKLOAD_LAT_H
 #define PT_WORKLOAD_LAT_H
 
+#include "engine/load.h"
 #include "engine/worker.h"
 
 struct pt_lat_opts {
     bool udp, spin, same_cpu, crr, one_way;
-    char load[64];
+    struct pt_load load;
 };
 
 #define PT_LAT_SIZE    14 /* bytes: what sockperf sends, so that figures compare */
