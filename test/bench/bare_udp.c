@@ -1,7 +1,7 @@
 /* bare_udp.c: the ceiling of small datagrams: one process sends, one receives, each way the kernel
  * offers.
  *
- * --send send | sendto | sendmmsg | gso   --recv recv | recvmmsg | gro | uring
+ * --send send | sendto | sendmmsg | gso   --recv recv | recvmmsg | gro | uring | look
  * Counts datagrams given to the receiving process (a coalesced read counts every datagram it
  * holds). With
  * --pairs N there are N flows, both ends of each on a core of their own.
@@ -102,6 +102,26 @@ static void recv_loop(struct bare_end *me, int fd)
             bare_die("recv");
         bytes += (uint64_t)got;
         bare_count(me, n, bytes);
+    }
+}
+
+/* Never woken by a packet: reads what is there, then sleeps 200 us, as an interface with interrupt
+ * moderation does. */
+static void look_loop(struct bare_end *me, int fd)
+{
+    uint8_t *buf = memory(READ_MAX);
+    uint64_t bytes = 0, n = 0;
+    prctl(PR_SET_TIMERSLACK, 1);
+    for (;;) {
+        ssize_t got = recv(fd, buf, READ_MAX, MSG_DONTWAIT);
+        if (got >= 0) {
+            bytes += (uint64_t)got;
+            bare_count(me, ++n, bytes);
+        } else if (errno == EAGAIN) {
+            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+        } else {
+            bare_die("recv");
+        }
     }
 }
 
@@ -230,11 +250,9 @@ static const struct way senders[] = {{"send", send_loop},
                                      {"sendmmsg", sendmmsg_loop},
                                      {"gso", gso_loop},
                                      {NULL, NULL}};
-static const struct way receivers[] = {{"recv", recv_loop},
-                                       {"recvmmsg", recvmmsg_loop},
-                                       {"gro", gro_loop},
-                                       {"uring", uring_loop},
-                                       {NULL, NULL}};
+static const struct way receivers[] = {{"recv", recv_loop}, {"recvmmsg", recvmmsg_loop},
+                                       {"gro", gro_loop},   {"uring", uring_loop},
+                                       {"look", look_loop}, {NULL, NULL}};
 
 static const struct way *find(const struct way *list, const char *name)
 {
