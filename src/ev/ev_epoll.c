@@ -8,9 +8,9 @@
  *   is cheaper than asking once more for an EAGAIN.
  *
  * Registration is lazy: `dirty` lists the descriptors whose interest may have changed, and is
- * worked off before epoll_wait. Withdrawing is eager, because the caller may close the descriptor
- * next and the number may come back as another socket. Each registration carries a generation, so
- * an event that was fetched before its socket was replaced is recognised.
+ * worked off before epoll_wait, never while events are handed out. Withdrawing is eager, because
+ * the caller may close the descriptor next and the number may come back as another socket. So an
+ * event whose slot is not registered belongs to a socket that is gone.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ev/ev_epoll.h"
