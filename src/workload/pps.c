@@ -12,6 +12,7 @@
 #include "net/udp.h"
 #include "proto/dgram.h"
 
+#include <errno.h>
 #include <string.h>
 
 static enum pt_pps_path path(const struct pt_worker *w)
@@ -23,6 +24,18 @@ size_t pt_pps_size(const struct pt_plan *p)
 {
     return p->common.size ? (size_t)p->common.size : PT_PPS_SIZE;
 }
+
+/* What differs from path to path. */
+static const struct {
+    unsigned burst;              /* of one flow, before the next one's turn */
+    const char *tx_via, *rx_via; /* what takes the place of UDP sockets */
+} ways[] = {
+    [PT_PPS_AUTO] = {.burst = 16},
+    [PT_PPS_PLAIN] = {.burst = 16},
+    [PT_PPS_GSO] = {.burst = 512},
+    [PT_PPS_PACKET] = {.burst = 64, .tx_via = "AF_PACKET"},
+    [PT_PPS_XDP] = {.burst = 64, .tx_via = "AF_XDP", .rx_via = "AF_XDP"},
+};
 
 static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
 {
@@ -40,7 +53,6 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
                        "--rate of pps is in packets per second, e.g. 100k; "
                        "for bit/s use `pitot bw -u`");
     bool gso = o->path == PT_PPS_GSO, xdp = o->path == PT_PPS_XDP;
-    bool raw = xdp || o->path == PT_PPS_PACKET;
     if (xdp && c->connections > PT_PPS_XDP_FLOWS)
         return pt_fail(e, -EINVAL, "--path xdp takes at most %d connections", PT_PPS_XDP_FLOWS);
     bool coalesce = gso && !o->no_coalesce;
@@ -56,14 +68,11 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         .recv_batch = coalesce ? 8 : 32,
         .recv_kind = coalesce ? PT_RECV_DGRAM_META : PT_RECV_DGRAM,
         .gro = coalesce,
-        .burst = gso   ? 512
-                 : raw ? 64
-                       : 16,
+        /* Plain sockets have room for little more than one super-packet's datagrams. */
+        .burst = gso && !coalesce ? 128 : ways[o->path].burst,
         .polls = xdp,
-        .tx_via = xdp   ? "AF_XDP"
-                  : raw ? "AF_PACKET"
-                        : NULL,
-        .rx_via = xdp ? "AF_XDP" : NULL,
+        .tx_via = ways[o->path].tx_via,
+        .rx_via = ways[o->path].rx_via,
         .ops_per_s = c->rate.per_s,
         .bits_per_s = c->rate.per_s * 8 * (double)size,
         .ops_per_flow = c->requests,
@@ -134,8 +143,10 @@ static int send_batches(struct pt_flow *f, struct pt_pps_flow *p, unsigned n, bo
         for (unsigned i = 0; i < k; i++)
             pt_dgram_write(p->bytes + i * p->size, p->size, p->number + i, measured);
         ssize_t sent = pt_flow_write(f, p->bytes, k * p->size);
-        if (PT_UNLIKELY(sent < 0))
+        if (PT_UNLIKELY(sent < 0)) {
+            f->w->st->tx_refused += sent == -ENOBUFS ? k : 0;
             return done ? (int)done : (int)sent;
+        }
         p->number += k;
         done += k;
         pt_flow_sent(f, (uint64_t)sent, k);
