@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
+#include "engine/caps.h"
 #include "engine/channel.h"
 #include "engine/half.h"
 #include "engine/run.h"
@@ -25,6 +26,10 @@
 #define STEP_NS (15 * PT_S) /* between the messages that prepare a test */
 #define IDLE_NS (60 * PT_S) /* between tests */
 #define TICK_NS PT_S
+#define LOOK_NS (100 * PT_MS) /* at caps, and at workers that hang */
+/* A client says every second that it is alive; it may be silent for its --timeout and a little. */
+#define PATIENCE_MIN (3 * PT_S)
+#define PATIENCE_MAX (30 * PT_S)
 
 struct answer {
     struct pt_session *session;
@@ -37,6 +42,10 @@ struct answer {
     struct pt_sampler sampler;
     struct pt_wire *wire;
     int *fds;
+    /* while it runs */
+    bool stopped, sent;       /* the client said stop; it was told that all is sent */
+    pt_ns heard_ns, patience; /* the client's last word; how long it may be silent */
+    pt_ns tick_ns, interval;  /* the next tick */
 };
 
 static int read_placement(struct answer *a, const json_t *test, struct pt_err *e)
@@ -67,23 +76,13 @@ static int read_placement(struct answer *a, const json_t *test, struct pt_err *e
     return 0;
 }
 
-static int heed_caps(const struct answer *a, struct pt_err *e)
+static int check_caps(const struct answer *a, struct pt_err *e)
 {
-    const struct pt_caps *caps = &a->session->caps;
     const struct pt_shape *s = &a->job_spec.shape;
-    unsigned most = caps->max_connections ? caps->max_connections : PT_FLOWS_MAX;
-    if (s->flows > most)
-        return pt_fail(e, -EINVAL, "the test has %u connections, this server allows %u", s->flows,
-                       most);
-    if (caps->max_duration && s->warmup + s->duration > caps->max_duration)
-        return pt_fail(e, -EINVAL, "the test takes %.3g s, this server allows %.3g s",
-                       (double)(s->warmup + s->duration) / 1e9, (double)caps->max_duration / 1e9);
-    double bits = s->bits_per_s;
-    if (caps->max_rate_bits > 0 && (bits <= 0 || bits > caps->max_rate_bits))
-        return pt_fail(e, -EINVAL,
-                       "this server allows %.4g bit/s per session; ask for no more with --rate",
-                       caps->max_rate_bits);
-    return 0;
+    if (s->flows > PT_FLOWS_MAX)
+        return pt_fail(e, -EPERM, "a session has at most %u connections, the test has %u",
+                       PT_FLOWS_MAX, s->flows);
+    return pt_caps_check(&a->session->caps, s, "this server", e);
 }
 
 static int read_test(struct answer *a, const json_t *test, struct pt_err *e)
@@ -108,7 +107,7 @@ static int read_test(struct answer *a, const json_t *test, struct pt_err *e)
     if (rc == 0)
         rc = pt_channel_choose(&a->job_spec.shape, &a->plan, &a->session->control->peer, e);
     if (rc == 0)
-        rc = heed_caps(a, e);
+        rc = check_caps(a, e);
     if (rc == 0 && a->wl->reach)
         rc = a->wl->reach(&a->plan, PT_ANSWER, &a->session->control->peer, &a->job_spec.shape, e);
     if (rc == 0)
@@ -221,49 +220,85 @@ static bool all_sent(struct answer *a)
     return !a->job_spec.shape.both && a->job_spec.shape.forward == 0 && pt_job_done(&a->job);
 }
 
+/* What the client says while its test runs: that it is alive, or stop. */
+static int listen_to_client(struct answer *a, pt_ns now, struct pt_err *e)
+{
+    struct pt_control *c = a->session->control;
+    int pending = pt_control_pending(c);
+    if (!pending && now - a->heard_ns > a->patience)
+        return pt_fail(e, -ETIMEDOUT, "%s has said nothing for %.0f s (stopped, cut off or hung)",
+                       c->name, (double)(now - a->heard_ns) / 1e9);
+    if (!pending)
+        return 0;
+    json_t *m = NULL;
+    int rc = pt_control_recv(c, &m, now, e);
+    if (rc < 0)
+        return rc;
+    a->heard_ns = now;
+    if (strcmp(pt_control_type(m), "stop") == 0) {
+        a->stopped = true;
+        pt_job_stop(&a->job, PT_STOP_SEND);
+    }
+    json_decref(m);
+    return 1;
+}
+
+/* Ticks, and that all is sent. */
+static int keep_client_posted(struct answer *a, pt_ns now, struct pt_err *e)
+{
+    int rc = 0;
+    if (now >= a->tick_ns) {
+        rc = tick(a, now, e);
+        while (a->tick_ns <= now)
+            a->tick_ns += a->interval;
+    }
+    if (rc == 0 && !a->sent && all_sent(a)) {
+        a->sent = true;
+        rc = tell(a, json_pack("{s:s}", "type", "sent"), e);
+    }
+    return rc;
+}
+
+/* Whether there is nothing more to measure: everything is drained, or a worker broke or hangs. */
+static bool is_over(struct answer *a, pt_ns now)
+{
+    if (pt_job_is_broken(&a->job))
+        return true;
+    return a->stopped && (pt_job_done(&a->job) ||
+                          pt_job_is_stuck(&a->job, now, a->plan.common.timeout + 2 * PT_S));
+}
+
 /* Runs until the client says stop and everything is drained. */
 static int attend(struct answer *a, struct pt_err *e)
 {
-    struct pt_control *c = a->session->control;
-    pt_ns interval = a->plan.common.interval < TICK_NS ? a->plan.common.interval : TICK_NS;
-    pt_ns next = atomic_load(&a->job.shared->start_ns) + interval;
-    bool stopped = false, sent = false;
-    while (!stopped || !pt_job_done(&a->job)) {
+    pt_ns timeout = a->plan.common.timeout;
+    a->patience = timeout < PATIENCE_MAX ? timeout + PATIENCE_MIN : PATIENCE_MAX;
+    a->interval = a->plan.common.interval < TICK_NS ? a->plan.common.interval : TICK_NS;
+    a->tick_ns = atomic_load(&a->job.shared->start_ns) + a->interval;
+    a->heard_ns = pt_clock_now();
+    for (;;) {
         pt_ns now = pt_clock_now();
-        int rc = 0;
-        if (now >= next) {
-            rc = tick(a, now, e);
-            while (next <= now)
-                next += interval;
-        }
-        if (rc == 0 && !sent && all_sent(a)) {
-            sent = true;
-            rc = tell(a, json_pack("{s:s}", "type", "sent"), e);
-        }
-        int pending = rc == 0 ? pt_control_pending(c) : 0;
-        if (pending) {
-            json_t *m = NULL;
-            rc = pt_control_expect(c, "stop", &m, now, e);
-            json_decref(m);
-            stopped = true;
-            pt_job_stop(&a->job, PT_STOP_SEND);
-        }
+        int rc = keep_client_posted(a, now, e);
+        while (rc == 0 && (rc = listen_to_client(a, now, e)) > 0)
+            rc = 0;
+        if (rc == 0)
+            rc = pt_caps_watch(&a->session->caps, &a->job, now, e);
         if (rc < 0)
             return rc;
-        struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN},
+        if (is_over(a, now))
+            return 0;
+        struct pollfd p[2] = {{.fd = a->session->control->fd, .events = POLLIN},
                               {.fd = a->job.news, .events = POLLIN}};
-        int wait = (int)((next - pt_clock_now()) / PT_MS) + 1;
-        if (poll(p, 2, wait < 0 ? 0 : wait) < 0 && errno != EINTR)
+        pt_ns wait = a->tick_ns - now < LOOK_NS ? a->tick_ns - now : LOOK_NS;
+        if (poll(p, 2, (int)(wait / PT_MS) + 1) < 0 && errno != EINTR)
             return -errno;
-        if (pt_signal_seen())
-            return pt_fail(e, -EINTR, "the server is shutting down");
     }
-    return 0;
 }
 
 static int send_report(struct answer *a, struct pt_err *e)
 {
     struct pt_err worker = {0};
+    pt_job_stop(&a->job, PT_STOP_NOW);
     /* What a worker said when it broke is in the half. */
     int broken = pt_job_finish(&a->job, pt_clock_now() + PT_S, &worker);
     struct pt_half half;

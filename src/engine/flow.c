@@ -224,13 +224,51 @@ void pt_flow_received(struct pt_flow *f, size_t n)
     pt_worker_heard(f->w, pt_loop_now(f->w->loop));
 }
 
+/* What a datagram may meet on its way out without an end to its flow: a full queue, a link that is
+ * down, a route that is missing for a while, what ICMP said of an earlier one. */
+bool pt_flow_passing(const struct pt_flow *f, int rc)
+{
+    static const int passing[] = {ENOBUFS, ENOMEM,      ENETDOWN,     ENETUNREACH, EHOSTUNREACH,
+                                  ENONET,  EHOSTDOWN,   ECONNREFUSED, EPERM,       EACCES,
+                                  EPROTO,  ENOPROTOOPT, EOPNOTSUPP};
+    for (size_t i = 0; f->w->shape->chan == PT_CHAN_UDP && i < PT_COUNT(passing); i++)
+        if (rc == -passing[i])
+            return true;
+    return false;
+}
+
+/* Until the next tick. */
+static void pause_flow(struct pt_flow *f)
+{
+    f->blocked = f->paused = true;
+}
+
+void pt_flow_resume(struct pt_flow *f)
+{
+    f->blocked = f->paused = false;
+    if (f->w->shape->both && !f->w->paced)
+        pt_flow_next(f);
+}
+
+void pt_flow_refused(struct pt_flow *f, pt_ns due, pt_ns now)
+{
+    pt_flow_started(f, due, now);
+    pt_flow_error(f, PT_OP_SEND, due, now, now);
+    if (!f->w->paced)
+        pause_flow(f);
+}
+
 /* What a failed attempt to start operations means for the flow. */
 void pt_flow_stuck(struct pt_flow *f, int rc)
 {
-    if (rc == -EAGAIN)
+    if (rc == -EAGAIN) {
         wait_writable(f);
-    else if (rc != -ENOBUFS && rc != -EINTR)
+    } else if (pt_flow_passing(f, rc)) {
+        if (rc != -ENOBUFS)
+            pt_flow_refused(f, pt_loop_now(f->w->loop), pt_loop_now(f->w->loop));
+    } else if (rc != -EINTR) {
         pt_flow_end(f, rc);
+    }
 }
 
 void pt_flow_next(struct pt_flow *f)

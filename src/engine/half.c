@@ -71,6 +71,10 @@ static void read_windows(struct pt_half *h, const struct pt_job *job)
         h->cut = !counted;
         end = closed > begin ? closed : begin;
     }
+    /* A counted transfer is over, for an end that only receives, when its last byte is there. */
+    uint32_t sent_here = job->spec.side == PT_ASK ? s->forward : s->flows - s->forward;
+    if (s->bytes && !sent_here && last_rx > begin)
+        end = last_rx;
     h->window_s = (double)(end - begin) / 1e9;
     if (first_rx)
         h->transfer_s = (double)(last_rx - (s->bytes ? begin : first_rx)) / 1e9;

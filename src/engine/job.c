@@ -159,7 +159,7 @@ int pt_job_wait_ready(struct pt_job *job, pt_ns deadline, struct pt_err *e)
             return pt_fail(e, -ETIMEDOUT, "%u of %u workers were not ready in time",
                            job->spec.workers - ready, job->spec.workers);
         struct pollfd p = {.fd = job->news, .events = POLLIN};
-        if (poll(&p, 1, 50) < 0 && errno == EINTR && pt_signal_seen())
+        if ((poll(&p, 1, 50) < 0 && errno != EINTR) || pt_signal_seen())
             return pt_fail(e, -EINTR, "interrupted");
     }
 }
@@ -185,6 +185,24 @@ bool pt_job_done(struct pt_job *job)
         if (atomic_load(&job->workers[i].state) < PT_WORKER_DONE)
             return false;
     return true;
+}
+
+bool pt_job_is_broken(struct pt_job *job)
+{
+    return killed(job, NULL) < 0 || failure(job, NULL) < 0;
+}
+
+bool pt_job_is_stuck(struct pt_job *job, pt_ns now, pt_ns patience)
+{
+    uint64_t moved = 0;
+    for (unsigned i = 0; i < job->spec.workers; i++)
+        for (unsigned p = 0; p < PT_PHASES; p++)
+            moved += job->workers[i].c[p].tx_calls + job->workers[i].c[p].rx_calls;
+    if (moved != job->moved || !job->moved_ns) {
+        job->moved = moved;
+        job->moved_ns = now;
+    }
+    return now - job->moved_ns > patience;
 }
 
 int pt_job_finish(struct pt_job *job, pt_ns deadline, struct pt_err *e)

@@ -41,6 +41,8 @@ struct pt_job {
     struct pt_child child[PT_WORKERS_MAX];
     int start_pipe[2]; /* the parent's closing of [1] says: start_ns is set */
     int news;          /* eventfd: a worker changed its state */
+    uint64_t moved; /* pt_job_is_stuck: calls that moved bytes, and when their number last grew */
+    pt_ns moved_ns;
 };
 
 /* Takes the descriptors over, also on failure. */
@@ -52,6 +54,10 @@ void pt_job_release(struct pt_job *job, pt_ns start_ns);
 void pt_job_stop(struct pt_job *job, enum pt_stop how);
 /* Whether every worker has ended its work. Clears `news`. */
 bool pt_job_done(struct pt_job *job);
+/* Whether a worker has failed or was killed: what is left of the test is not the test. */
+bool pt_job_is_broken(struct pt_job *job);
+/* Whether nothing has moved for so long, in any flow. To be asked again and again. */
+bool pt_job_is_stuck(struct pt_job *job, pt_ns now, pt_ns patience);
 /* Waits for all to end until `deadline`, then kills. 0, or what the first broken worker said. */
 int pt_job_finish(struct pt_job *job, pt_ns deadline, struct pt_err *e) PT_MUST_USE;
 void pt_job_close(struct pt_job *job);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/run.h"
 
+#include "engine/caps.h"
 #include "engine/channel.h"
 #include "engine/place.h"
 #include "engine/report.h"
@@ -20,13 +21,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECT_NS (10 * PT_S)
-#define LEAD_NS    (2 * PT_MS)
-#define REPORT_NS  (5 * PT_S)
-#define SHOW_NS    (100 * PT_MS)
+#define STEP_MIN  (2 * PT_S)
+#define LEAD_NS   (2 * PT_MS)
+#define REPORT_NS (5 * PT_S)
+#define SHOW_NS   (100 * PT_MS)
+#define ALIVE_NS  PT_S
 
 struct run {
     const struct pt_run_spec *spec;
+    struct pt_plan plan; /* the spec's, within what the server allows */
+    bool slowed_down;
     struct pt_shape shape;
     struct pt_place place;
     struct pt_control control;
@@ -43,11 +47,11 @@ struct run {
     const struct pt_point *sampled; /* to be shown once the peer's point is there too */
     pt_ns sampled_ns;
     pt_ns heard_ns; /* last message of the peer */
+    pt_ns told_ns;  /* … to the peer */
     pt_ns start_ns, rtt_ns;
     char broken[320];
     char engine_reason[160];
     enum pt_backend backend;
-    char caps_note[160];
     uint16_t answer_port;
     json_t *accepted;
 };
@@ -61,7 +65,7 @@ static bool is_same(const json_t *a, const json_t *b, const char *key)
 
 static void choose_backend(struct run *r)
 {
-    int asked = r->spec->plan->common.engine;
+    int asked = r->plan.common.engine;
     if (asked != PT_ENGINE_AUTO) {
         r->backend = asked == PT_ENGINE_URING ? PT_BACKEND_URING : PT_BACKEND_EPOLL;
         snprintf(r->engine_reason, sizeof(r->engine_reason), "asked for");
@@ -73,39 +77,37 @@ static void choose_backend(struct run *r)
                  "one-way transfers make their system calls directly");
         return;
     }
-    size_t size = r->spec->plan->common.size ? (size_t)r->spec->plan->common.size : 64;
+    size_t size = r->plan.common.size ? (size_t)r->plan.common.size : 64;
     r->backend = pt_loop_choose(r->shape.spin ? PT_WAIT_SPIN : PT_WAIT_BLOCK, size,
                                 r->engine_reason, sizeof(r->engine_reason));
 }
 
-/* What the server allows, applied to our own plan before both ends shape it. */
+/* How long the peer may take for one step of the preparation. */
+static pt_ns step(const struct run *r)
+{
+    pt_ns timeout = r->plan.common.timeout;
+    return timeout < STEP_MIN ? STEP_MIN : timeout;
+}
+
 static int heed_caps(struct run *r, struct pt_err *e)
 {
     const struct pt_caps *caps = &r->welcome.caps;
-    if (caps->max_connections && r->shape.flows > caps->max_connections)
-        return pt_fail(e, -EINVAL,
-                       "%s allows %u connections per session, the test has %u; lower -c",
-                       r->control.name, caps->max_connections, r->shape.flows);
-    pt_ns whole = r->shape.warmup + r->shape.duration;
-    if (caps->max_duration && whole > caps->max_duration)
-        return pt_fail(e, -EINVAL,
-                       "%s allows sessions of %.3g s, warm-up and test take %.3g s; lower -d",
-                       r->control.name, (double)caps->max_duration / 1e9, (double)whole / 1e9);
-    return 0;
+    r->slowed_down = pt_caps_slow_down(caps, r->spec->wl, &r->plan, &r->shape);
+    return pt_caps_check(caps, &r->shape, r->control.name, e);
 }
 
 static int reach(struct run *r, struct pt_err *e)
 {
     const struct pt_run_spec *s = r->spec;
     struct pt_addr from = {.len = 0};
-    const struct pt_strs *bind = &s->plan->common.bind;
+    const struct pt_strs *bind = &r->plan.common.bind;
     if (bind->n) {
         int rc = pt_addr_parse(&from, bind->at[0], 0, e);
         if (rc < 0)
             return pt_fail_prefix(e, "--bind");
     }
     int rc = pt_control_open(&r->control, s->to, bind->n ? &from : NULL, s->secret, s->identity,
-                             &r->welcome, pt_clock_now() + CONNECT_NS, e);
+                             &r->welcome, pt_clock_now() + step(r), e);
     if (rc < 0)
         return rc;
     r->control_open = true;
@@ -120,9 +122,9 @@ static int propose(struct run *r, struct pt_err *e)
     const struct pt_run_spec *s = r->spec;
     bool same = is_same(s->identity, r->welcome.identity, "boot_id");
     json_int_t cpus = json_integer_value(json_object_get(r->welcome.identity, "cpus"));
-    int rc = s->wl->reach ? s->wl->reach(s->plan, PT_ASK, &r->control.peer, &r->shape, e) : 0;
+    int rc = s->wl->reach ? s->wl->reach(&r->plan, PT_ASK, &r->control.peer, &r->shape, e) : 0;
     if (rc == 0)
-        rc = pt_place_plan(&r->place, &r->shape, &s->plan->common, same,
+        rc = pt_place_plan(&r->place, &r->shape, &r->plan.common, same,
                            cpus > 0 && cpus <= PT_CPU_MAX ? (unsigned)cpus : 0, e);
     if (rc < 0)
         return rc;
@@ -131,10 +133,10 @@ static int propose(struct run *r, struct pt_err *e)
     for (unsigned i = 0; i < r->place.peer_workers; i++)
         json_array_append_new(cpu, json_integer(r->place.peer_cpu[i]));
     json_t *test = json_pack("{s:s, s:s, s:o?, s:i, s:o, s:s}", "type", "test", "workload",
-                             s->wl->form.manual.command, "params", pt_plan_to_peer(s->plan),
+                             s->wl->form.manual.command, "params", pt_plan_to_peer(&r->plan),
                              "workers", (int)r->place.peer_workers, "cpus", cpu, "engine",
                              r->backend == PT_BACKEND_URING ? "uring" : "epoll");
-    pt_ns deadline = pt_clock_now() + CONNECT_NS;
+    pt_ns deadline = pt_clock_now() + step(r);
     rc = pt_control_send_new(&r->control, test, deadline, e);
     if (rc == 0)
         rc = pt_control_expect(&r->control, "accepted", &r->accepted, deadline, e);
@@ -150,7 +152,7 @@ static int propose(struct run *r, struct pt_err *e)
 
 static int plan_sources(struct run *r, struct pt_dial *dial, struct pt_err *e)
 {
-    const struct pt_common *c = &r->spec->plan->common;
+    const struct pt_common *c = &r->plan.common;
     for (uint32_t i = 0; i < r->shape.flows; i++)
         dial[i] = (struct pt_dial){.flow = i, .fd = -1};
     if (r->shape.chan == PT_CHAN_UNIX || (!c->bind.n && !c->ports.last))
@@ -184,12 +186,12 @@ static int dial(struct run *r, int *fds, struct pt_err *e)
     if (!d)
         return pt_fail(e, -ENOMEM, "no memory for %u flows", r->shape.flows);
     struct pt_sockopts o;
-    pt_channel_options(&o, &r->spec->plan->common, &r->shape);
+    pt_channel_options(&o, &r->plan.common, &r->shape);
     int rc = plan_sources(r, d, e);
     if (rc == 0)
         rc = pt_dial_flows(d, r->shape.flows,
                            r->shape.chan == PT_CHAN_UDP ? SOCK_DGRAM : SOCK_STREAM,
-                           &r->control.peer, r->welcome.token, &o, pt_clock_now() + CONNECT_NS, e);
+                           &r->control.peer, r->welcome.token, &o, pt_clock_now() + step(r), e);
     for (uint32_t i = 0; i < r->shape.flows; i++)
         fds[i] = d[i].fd;
     free(d);
@@ -201,7 +203,7 @@ static int start_job(struct run *r, struct pt_err *e)
     struct pt_job_spec js = {
         .side = PT_ASK,
         .wl = r->spec->wl,
-        .plan = r->spec->plan,
+        .plan = &r->plan,
         .shape = r->shape,
         .workers = r->place.workers,
         .backend = r->backend,
@@ -228,7 +230,7 @@ static int start_job(struct run *r, struct pt_err *e)
 
 static int get_set(struct run *r, struct pt_err *e)
 {
-    pt_ns deadline = pt_clock_now() + CONNECT_NS;
+    pt_ns deadline = pt_clock_now() + step(r);
     int rc = start_job(r, e);
     if (rc == 0)
         rc = pt_control_send_new(&r->control, json_pack("{s:s}", "type", "prepare"), deadline, e);
@@ -249,12 +251,12 @@ static int go(struct run *r, struct pt_err *e)
     int rc = pt_control_send_new(
         &r->control,
         json_pack("{s:s, s:I}", "type", "start", "lead_ns", (json_int_t)(lead - r->rtt_ns / 2)),
-        now + CONNECT_NS, e);
+        now + step(r), e);
     if (rc < 0)
         return rc;
     r->wire = pt_wire_begin(&r->control.peer);
     r->start_ns = now + lead;
-    r->heard_ns = now;
+    r->heard_ns = r->told_ns = now;
     pt_job_release(&r->job, r->start_ns);
     return 0;
 }
@@ -316,9 +318,20 @@ static bool listen_to_peer(struct run *r)
     return true;
 }
 
+/* A client that was stopped or cut off must not hold its server's session for ever. */
+static void say_alive(struct run *r, pt_ns now)
+{
+    struct pt_err e = {0};
+    if (now - r->told_ns < ALIVE_NS)
+        return;
+    r->told_ns = now;
+    if (pt_control_send_new(&r->control, json_pack("{s:s}", "type", "alive"), now, &e) < 0)
+        broke(r, "%s", e.text);
+}
+
 static bool peer_is_silent(struct run *r, pt_ns now)
 {
-    pt_ns patience = r->spec->plan->common.timeout + 2 * PT_S;
+    pt_ns patience = r->plan.common.timeout + 2 * PT_S;
     if (now - r->heard_ns < patience)
         return false;
     broke(r, "%s has said nothing for %.0f s (stopped, cut off or hung)", r->control.name,
@@ -331,7 +344,7 @@ static bool peer_is_silent(struct run *r, pt_ns now)
 static bool waits_for_peer(const struct run *r, pt_ns now)
 {
     const struct pt_shape *s = &r->shape;
-    pt_ns patience = r->spec->plan->common.interval / 4;
+    pt_ns patience = r->plan.common.interval / 4;
     if (s->both || !s->forward || r->peer_point_new)
         return false;
     return now - r->sampled_ns < (patience < SHOW_NS ? patience : SHOW_NS);
@@ -387,7 +400,7 @@ static void watch(struct run *r)
     bool counted = s->bytes || s->ops_per_flow;
     pt_ns begin = s->bytes ? r->start_ns : r->start_ns + s->warmup;
     pt_ns end = counted ? PT_NS_MAX : begin + s->duration;
-    pt_ns interval = r->spec->plan->common.interval;
+    pt_ns interval = r->plan.common.interval;
     pt_ns next = r->start_ns + s->warmup % interval;
     if (next <= r->start_ns)
         next += interval;
@@ -400,11 +413,13 @@ static void watch(struct run *r)
         }
         bool heard = listen_to_peer(r);
         show(r, now);
-        if (!heard || pt_signal_count() || peer_is_silent(r, now) || r->peer_valid)
+        say_alive(r, now);
+        if (!heard || r->broken[0] || pt_signal_count() || peer_is_silent(r, now) || r->peer_valid)
             return;
-        if (pt_job_done(&r->job) || (r->peer_sent && (counted || now >= end)))
+        if (pt_job_done(&r->job) || pt_job_is_broken(&r->job) ||
+            (r->peer_sent && (counted || now >= end)))
             return;
-        if (end != PT_NS_MAX && now >= end + s->tail + s->warmup + 2 * PT_S)
+        if (end != PT_NS_MAX && now >= end + s->tail + 2 * PT_S)
             return;
         if (end != PT_NS_MAX && now >= end && !s->both && s->forward < s->flows &&
             now >= end + s->tail + 50 * PT_MS)
@@ -420,43 +435,50 @@ static void watch(struct run *r)
     }
 }
 
+/* Until the peer has reported, is lost, or somebody wants no report of it. */
+static void await_report(struct run *r)
+{
+    pt_ns timeout = r->plan.common.timeout;
+    pt_ns patience = timeout < REPORT_NS ? timeout + PT_S : REPORT_NS;
+    r->heard_ns = pt_clock_now();
+    while (!r->broken[0] && !r->peer_valid && listen_to_peer(r) && !r->peer_valid) {
+        pt_ns now = pt_clock_now();
+        say_alive(r, now);
+        if (now - r->heard_ns > patience)
+            broke(r, "%s gave no report within %.0f s", r->control.name, (double)patience / 1e9);
+        if (pt_signal_count() > 1)
+            broke(r, "interrupted while waiting for the peer's report");
+        nap(r, now + 100 * PT_MS, true);
+    }
+}
+
+/* What is still under way arrives, as long as anything does. */
+static void await_workers(struct run *r)
+{
+    bool counted = r->shape.bytes || r->shape.ops_per_flow;
+    pt_ns patience = counted ? r->plan.common.timeout + PT_S : 2 * PT_S;
+    while (!pt_job_done(&r->job) && pt_signal_count() < 2) {
+        pt_ns now = pt_clock_now();
+        if (pt_job_is_stuck(&r->job, now, r->broken[0] ? PT_S : patience))
+            return;
+        nap(r, now + 50 * PT_MS, false);
+    }
+}
+
 /* Stops both ends and waits for what the peer has to say. */
 static void wind_down(struct run *r)
 {
-    bool lost = r->broken[0] != 0;
-    unsigned signals = pt_signal_count();
-    pt_job_stop(&r->job, lost ? PT_STOP_NOW : PT_STOP_SEND);
     struct pt_err e = {0};
-    if (!lost && !r->peer_valid &&
+    pt_job_stop(&r->job, r->broken[0] ? PT_STOP_NOW : PT_STOP_SEND);
+    if (!r->broken[0] && !r->peer_valid &&
         pt_control_send_new(&r->control, json_pack("{s:s}", "type", "stop"), pt_clock_now() + PT_S,
-                            &e) < 0) {
+                            &e) < 0)
         broke(r, "%s", e.text);
-        lost = true;
-    }
-    r->heard_ns = pt_clock_now();
-    pt_ns patience = r->spec->plan->common.timeout < REPORT_NS
-                         ? r->spec->plan->common.timeout + PT_S
-                         : REPORT_NS;
-    while (!lost && !r->peer_valid) {
-        lost = !listen_to_peer(r);
-        pt_ns now = pt_clock_now();
-        if (!lost && !r->peer_valid && now - r->heard_ns > patience) {
-            broke(r, "%s gave no report within %.0f s", r->control.name, (double)patience / 1e9);
-            lost = true;
-        }
-        if (pt_signal_count() > signals + 1 || (signals == 0 && pt_signal_count() > 1)) {
-            broke(r, "interrupted while waiting for the peer's report");
-            lost = true;
-        }
-        if (!lost && !r->peer_valid)
-            nap(r, now + 100 * PT_MS, true);
-    }
-    if (lost)
+    await_report(r);
+    if (r->broken[0])
         pt_job_stop(&r->job, PT_STOP_NOW);
-    pt_ns deadline = pt_clock_now() + (lost ? 2 * PT_S : 35 * PT_S);
-    while (!pt_job_done(&r->job) && pt_clock_now() < deadline && pt_signal_count() < signals + 2)
-        nap(r, pt_clock_now() + 50 * PT_MS, false);
-    if (pt_job_finish(&r->job, pt_clock_now() + PT_S, &e) < 0)
+    await_workers(r);
+    if (pt_job_finish(&r->job, pt_clock_now() + (pt_signal_count() > 1 ? 0 : PT_S), &e) < 0)
         broke(r, "%s", e.text);
     pt_wire_end(r->wire);
 }
@@ -474,7 +496,7 @@ static int make_document(struct run *r, struct pt_result **out, struct pt_err *e
     if (!res)
         return pt_fail(e, -ENOMEM, "no memory for the report");
     struct pt_report rep = {
-        .plan = r->spec->plan,
+        .plan = &r->plan,
         .wl = r->spec->wl,
         .shape = &r->shape,
         .place = &r->place,
@@ -507,6 +529,7 @@ static void release(struct run *r)
     pt_wire_free(r->wire);
     pt_half_fini(&r->local);
     pt_half_fini(&r->peer);
+    pt_plan_fini(&r->plan);
     free(r);
 }
 
@@ -516,11 +539,16 @@ int pt_run(const struct pt_run_spec *spec, struct pt_result **out, struct pt_err
     if (!r)
         return pt_fail(e, -ENOMEM, "no memory");
     r->spec = spec;
-    int rc = spec->wl->shape(spec->plan, &r->shape, e);
+    int rc = pt_plan_copy(&r->plan, spec->plan, e);
+    if (rc < 0) {
+        free(r);
+        return rc;
+    }
+    rc = spec->wl->shape(&r->plan, &r->shape, e);
     if (rc == 0)
         rc = reach(r, e);
     if (rc == 0)
-        rc = pt_channel_choose(&r->shape, spec->plan, &r->control.peer, e);
+        rc = pt_channel_choose(&r->shape, &r->plan, &r->control.peer, e);
     if (rc == 0)
         rc = heed_caps(r, e);
     if (rc == 0)

@@ -12,13 +12,12 @@
 
 #include <malloc.h>
 
-#define TICK_NS      (10 * PT_MS)
-#define PROBE_NS     (100 * PT_MS) /* TCP_INFO */
-#define PROBE_FLOWS  256
-#define WAIT_NS      (55 * PT_MS) /* the stop word is looked at at least so often */
-#define QUIET_DGRAM  (100 * PT_MS)
-#define QUIET_STREAM (2 * PT_S)
-#define DRAIN_NS     PT_S
+#define TICK_NS     (10 * PT_MS)
+#define PROBE_NS    (100 * PT_MS) /* TCP_INFO */
+#define PROBE_FLOWS 256
+#define WAIT_NS     (55 * PT_MS) /* the stop word is looked at at least so often */
+#define QUIET_DGRAM (100 * PT_MS)
+#define DRAIN_NS    PT_S
 /* Between two looks of a moderated receiver: some dozen packets of a flow at the rates a stack
  * carries, a small part of what its buffer holds. */
 #define MODERATE_NS      (200 * PT_US)
@@ -132,7 +131,7 @@ static void on_recv(struct pt_recv *r, uint8_t *bytes, ssize_t n, const struct p
             arrived(f, bytes, (size_t)n, meta, now);
         return;
     }
-    if (n == -EAGAIN || n == -EINTR)
+    if (n == -EAGAIN || n == -EINTR || pt_flow_passing(f, (int)n))
         return;
     if (n == 0 && w->impaired)
         pt_impaired_flush(w->impaired, f, now);
@@ -210,6 +209,8 @@ static bool drive_paced(struct pt_worker *w, pt_ns now)
             pt_flow_stuck(f, rc);
             if (rc == -ENOBUFS)
                 return false;
+            if (pt_flow_passing(f, rc)) /* its time has passed unused */
+                pt_pacer_take(&w->pacer);
         }
         if (!f->left || !f->bytes_left)
             pt_flow_finish(f);
@@ -241,6 +242,9 @@ static bool drive_bulk(struct pt_worker *w, pt_ns now)
 static void tick(struct pt_worker *w, pt_ns now)
 {
     w->ticked_ns = now;
+    for (uint32_t i = 0; i < w->flow_count; i++)
+        if (w->flows[i].paused && !w->flows[i].dead)
+            pt_flow_resume(&w->flows[i]);
     if (w->wl->on_tick)
         for (uint32_t i = 0; i < w->flow_count; i++)
             if (!w->flows[i].dead)
@@ -287,9 +291,13 @@ static bool work_is_over(struct pt_worker *w, pt_ns now)
         return true;
     if (!w->stop_ns)
         return false;
+    if (w->impaired && pt_impaired_next(w->impaired) != PT_NS_MAX)
+        return false;
     pt_ns last = w->st->last_rx_ns > w->stop_ns ? w->st->last_rx_ns : w->stop_ns;
-    return now - last > (s->chan == PT_CHAN_UDP ? QUIET_DGRAM : QUIET_STREAM) &&
-           !(w->impaired && pt_impaired_next(w->impaired) != PT_NS_MAX);
+    if (s->chan == PT_CHAN_UDP) /* the window's last ones are under way */
+        return now - last > QUIET_DGRAM || now - w->stop_ns > w->job->spec.plan->common.timeout;
+    /* A counted transfer is there when its last byte is; else what comes is no longer measured. */
+    return s->bytes ? now - last > w->job->spec.plan->common.timeout : now - w->stop_ns > DRAIN_NS;
 }
 
 static void end_senders(struct pt_worker *w)

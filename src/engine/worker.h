@@ -19,6 +19,7 @@ struct pt_flow {
     unsigned dir;   /* enum pt_dir */
     int send_flags; /* MSG_DONTWAIT, or 0 where the one bulk flow may block */
     bool blocked;   /* waits until it can send again */
+    bool paused;    /* … until the next tick */
     bool finished;  /* starts no more operations */
     bool dead;      /* broken or ended: not touched any more */
     uint32_t outstanding;
@@ -126,6 +127,11 @@ int pt_flow_send(struct pt_flow *f, const void *bytes, size_t n);
 void pt_flow_started(struct pt_flow *f, pt_ns due, pt_ns sent);
 void pt_flow_done(struct pt_flow *f, pt_ns due, pt_ns sent, pt_ns now);
 void pt_flow_error(struct pt_flow *f, enum pt_op_error error, pt_ns due, pt_ns sent, pt_ns now);
+/* Whether a failed send or receive is one that a datagram flow outlives. */
+bool pt_flow_passing(const struct pt_flow *f, int rc);
+/* An operation that the kernel did not take: started and failed in one. A flow without a schedule
+ * pauses for a tick then. */
+void pt_flow_refused(struct pt_flow *f, pt_ns due, pt_ns now);
 /* Closed loop: starts the next operations of this flow as far as `inflight` allows. */
 void pt_flow_next(struct pt_flow *f);
 

@@ -40,6 +40,8 @@ void pt_flow_probe(struct pt_flow *f);
 void pt_flow_finish(struct pt_flow *f);
 /* Starting operations failed with `rc`: waits for room, tries again later, or ends the flow. */
 void pt_flow_stuck(struct pt_flow *f, int rc);
+/* The end of a pause. */
+void pt_flow_resume(struct pt_flow *f);
 
 /* turn.c */
 int pt_flow_start_receiving(struct pt_flow *f) PT_MUST_USE;

@@ -52,12 +52,13 @@ struct pt_shape {
     size_t recv_size;    /* bytes of a receive buffer */
     unsigned recv_batch;
     enum pt_recv_kind recv_kind;
-    bool wakeups;          /* asking side: measure in the warm-up how long waking up takes */
-    bool gro;              /* receive coalescing */
-    unsigned burst;        /* operations per on_due call when nothing paces them */
-    uint32_t inflight;     /* closed loop: operations outstanding per flow; 0: unlimited (bulk) */
-    double ops_per_s;      /* open loop rate in all, 0: closed */
-    double bits_per_s;     /* what that is on payload, each direction; 0: unknown */
+    bool wakeups;      /* asking side: measure in the warm-up how long waking up takes */
+    bool gro;          /* receive coalescing */
+    unsigned burst;    /* operations per on_due call when nothing paces them */
+    uint32_t inflight; /* closed loop: operations outstanding per flow; 0: unlimited (bulk) */
+    double ops_per_s;  /* open loop rate in all, 0: closed */
+    size_t op_bytes;   /* payload of one operation of a one-way transfer; 0: --rate in bits does */
+    double bits_per_s; /* what that is on payload, each direction; 0: unknown */
     uint64_t ops_per_flow; /* end after so many, 0: by time */
     uint64_t bytes;        /* end after exactly so many payload bytes in all, 0: by time */
     pt_ns warmup, duration;

@@ -16,10 +16,12 @@
 #define PT_SERVE_PREAMBLE_TIME  (5 * PT_S)
 #define PT_SERVE_HANDSHAKE_TIME (5 * PT_S)
 #define PT_SERVE_GRACE          (1 * PT_S) /* between SIGTERM and SIGKILL */
-#define PT_SERVE_DOORS_MAX      (PT_SERVE_LISTEN_MAX)
-#define PT_SERVE_ENTRIES_MAX    256
-#define PT_SERVE_SLOTS_MAX      4096
-#define PT_SERVE_FLOW_IDS_MAX   65536u /* UDP flow ids of a session without --max-connections */
+/* Beside --max-duration, at most: to prepare the test and to report. */
+#define PT_SERVE_TEST_GRACE   (10 * PT_S)
+#define PT_SERVE_DOORS_MAX    (PT_SERVE_LISTEN_MAX)
+#define PT_SERVE_ENTRIES_MAX  256
+#define PT_SERVE_SLOTS_MAX    4096
+#define PT_SERVE_FLOW_IDS_MAX 65536u /* UDP flow ids of a session without --max-connections */
 
 struct pt_serve_door {
     struct pt_serve *serve;

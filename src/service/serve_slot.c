@@ -182,8 +182,10 @@ static void welcomed(struct pt_serve_slot *slot, const char *host)
     pt_log(PT_LOG_INFO, "session_start session=%llu peer=%s host=%s sessions=%u",
            (unsigned long long)slot->id, pt_addr_print(&slot->peer, peer), slot->host,
            s->slot_count);
-    if (s->spec.caps.max_duration &&
-        pt_timer_set(s->loop, &slot->timer, slot->began + s->spec.caps.max_duration) != 0)
+    /* The session ends its test itself and says so; this is for one that does not. */
+    pt_ns most = s->spec.caps.max_duration;
+    pt_ns grace = most < PT_SERVE_TEST_GRACE ? most : PT_SERVE_TEST_GRACE;
+    if (most && pt_timer_set(s->loop, &slot->timer, slot->began + most + grace) != 0)
         pt_serve_slot_end(slot, "no-timer");
 }
 

@@ -179,6 +179,10 @@ static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
     if (opts(w)->one_way)
         pt_put64(l->message + 8, (uint64_t)sent);
     int rc = pt_flow_send(f, l->message, size);
+    if (pt_flow_passing(f, rc)) {
+        pt_flow_refused(f, due, sent);
+        return 1;
+    }
     if (rc < 0)
         return rc;
     l->ring[l->next & l->mask] =

@@ -74,6 +74,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         .tx_via = ways[o->path].tx_via,
         .rx_via = ways[o->path].rx_via,
         .ops_per_s = c->rate.per_s,
+        .op_bytes = size,
         .bits_per_s = c->rate.per_s * 8 * (double)size,
         .ops_per_flow = c->requests,
         .warmup = c->warmup,
