@@ -19,7 +19,8 @@
 #include <string.h>
 
 #define TX_FRAMES  1024
-#define RX_FRAMES  4096
+#define RX_FRAMES  4096 /* of a queue; fewer where all queues together would have more than … */
+#define RX_MOST    32768
 #define BATCH      64
 #define QUEUES_MAX 64
 #define SPIN_NS    (200 * PT_US) /* after the last packet; then a receiver sleeps */
@@ -135,6 +136,14 @@ void pt_pps_door_close(struct pt_pps_door *door)
 
 /* ---- workers */
 
+static unsigned rx_frames(unsigned queues)
+{
+    unsigned n = RX_FRAMES;
+    while (n > 256 && n * queues > RX_MOST)
+        n /= 2;
+    return n;
+}
+
 static int open_rings(struct pt_worker *w, unsigned queue, bool sends, struct pt_err *e)
 {
     struct pt_pps_rings *r = ((struct pt_pps_worker *)w->own)->rings;
@@ -143,7 +152,7 @@ static int open_rings(struct pt_worker *w, unsigned queue, bool sends, struct pt
         .ifindex = way->link.ifindex,
         .queue = queue,
         .tx_frames = sends ? TX_FRAMES : 0,
-        .rx_frames = sends ? 0 : RX_FRAMES,
+        .rx_frames = sends ? 0 : rx_frames(way->door->queues),
         .frame_bytes = pt_pps_xdp_frame(pt_pps_size(w->job->spec.plan) + 64),
     };
     if (r->n == QUEUES_MAX)

@@ -1,6 +1,8 @@
 """pitot pps --path packet and xdp over a veth pair: exact books over IPv4, IPv6 and link-local, other traffic
 undisturbed, nothing left behind, and clear refusals where the path cannot work."""
 import json
+import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -50,7 +52,7 @@ def _books(run, via):
 def _exact(lab, path, to, *options, node=0):
     """A run in which everything arrived, once, in order. A machine that is busy with something else may keep a
     receiver from running for so long that its ring or buffer overflows: then once more, three runs in all."""
-    via = {"packet": "packet socket on eth0", "xdp": "AF_XDP on eth0"}[path]
+    via = {"packet": "packet socket on ", "xdp": "AF_XDP on "}[path]
     for _ in range(3):
         run = _pps(lab, path, to, *options, node=node)
         missing = _books(run, via)
@@ -79,6 +81,42 @@ def test_packet_delivers():
 
 def test_xdp_delivers():
     _delivers("xdp")
+
+
+def test_xdp_again_and_again():
+    """One session after another, and several tests in one session."""
+    with Lab() as lab:
+        server = lab.serve(1)
+        for _ in range(3):
+            _exact(lab, "xdp", server.at(lab.v4(1)), *FEW)
+        run = _pps(lab, "xdp", server.at(lab.v6(1)), *FEW, "--repeat", "3")
+        assert run.rc == 0 and run.doc["repeat"]["n"] == 3, run
+
+
+# A server that takes itself for another machine: it has a boot id of its own.
+ELSEWHERE = ("unshare", "-m", "sh", "-c", 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"', "sh")
+
+
+def test_xdp_over_several_queues():
+    """Flows come in by the queue they were sent on, whichever worker they live on."""
+    with Lab() as lab:
+        boot_id = pathlib.Path(lab.path("boot_id"))
+        boot_id.write_text("01234567-89ab-cdef-0123-456789abcdef\n")
+        server = lab.start(1, *ELSEWHERE, boot_id, lab_module.binary(), "serve", "--listen", f":{lab_module.PORT}")
+        server.wait_line("listening")
+        for net, queues in ((78, 2), (79, 1)):  # as many as the server has; fewer: one of its workers gets all
+            lab_module._ip(f"link add mq{net} numtxqueues {queues} numrxqueues 2 type veth peer name mq{net} "
+                           f"numtxqueues 2 numrxqueues 2 netns {lab.ns(1)}\n"
+                           f"link set mq{net} up\naddr add 10.{net}.0.1/24 dev mq{net}\n", lab.ns(0))
+            lab_module._ip(f"link set mq{net} up\naddr add 10.{net}.0.2/24 dev mq{net}\n", lab.ns(1))
+            to = lab_module.join(f"10.{net}.0.2", lab_module.PORT)
+            run = _exact(lab, "xdp", to, "-c", "6", "-n", "300", "-r", "20k", "--warmup", "0s")
+            here, there = min(queues, os.cpu_count()), min(2, os.cpu_count())
+            place = run.doc["placement"]
+            assert (place["workers"], place["peer_workers"]) == (here, there), run
+            assert "2 queues" in " ".join(run.doc["notes"]), run
+            assert run.doc["path"][-1]["packets"] == 1800, run
+            assert all(flow["lost_packets"] == 0 for flow in run.doc["flows"]), run
 
 
 def test_xdp_takes_nothing_but_its_own():
