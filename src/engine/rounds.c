@@ -130,7 +130,10 @@ static int repeat(const struct pt_rounds *r, uint32_t times, struct pt_result **
     while (n < times && rc == 0 && !pt_signal_seen()) {
         pt_rounds_say(r, "run %u of %u", n + 1, times);
         rc = one(r, &runs[n], e);
-        n += rc == 0;
+        if (rc == 0 && n && pt_signal_seen())
+            pt_result_free(runs[n]); /* half a run beside whole ones */
+        else
+            n += rc == 0;
     }
     /* What was measured before a run failed is not thrown away. */
     if (n) {
@@ -140,7 +143,10 @@ static int repeat(const struct pt_rounds *r, uint32_t times, struct pt_result **
         rc = pt_result_repeat(runs, n, out, e);
         if (rc == 0 && n < times) {
             pt_result_warn(*out, "partial: %u of %u runs were done%s%s", n, times,
-                           failed ? ": " : "", why);
+                           failed             ? ": "
+                           : pt_signal_seen() ? ", then interrupted"
+                                              : "",
+                           why);
             pt_result_status(*out, PT_RESULT_PARTIAL);
         }
     }
