@@ -30,30 +30,26 @@
 struct run {
     const struct pt_run_spec *spec;
     struct pt_plan plan; /* the spec's, within what the server allows */
-    bool slowed_down;
     struct pt_shape shape;
     struct pt_place place;
     struct pt_control control;
-    bool control_open;
     struct pt_welcome welcome;
     struct pt_job job;
-    bool job_open;
     struct pt_sampler sampler;
     struct pt_half local, peer;
     struct pt_wire *wire;
-    bool peer_valid, peer_sent;
     struct pt_point peer_point;
-    bool peer_point_new;
+    bool slowed_down, control_open, job_open, peer_valid, peer_sent, peer_point_new;
     const struct pt_point *sampled; /* to be shown once the peer's point is there too */
     pt_ns sampled_ns;
     pt_ns heard_ns; /* last message of the peer */
     pt_ns told_ns;  /* … to the peer */
     pt_ns start_ns, rtt_ns;
-    char broken[320];
-    char engine_reason[160];
+    json_t *accepted;
     enum pt_backend backend;
     uint16_t answer_port;
-    json_t *accepted;
+    char broken[320];
+    char engine_reason[160];
 };
 
 static bool is_same(const json_t *a, const json_t *b, const char *key)

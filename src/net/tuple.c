@@ -264,7 +264,7 @@ void pt_tuple_at(const struct pt_tuple_plan *p, uint64_t n, struct pt_tuple *out
     out->to = p->destinations ? (unsigned)(n % p->destinations) : 0;
     if (p->ranges == 0 && !p->ports_given)
         return;
-    n /= p->destinations;
+    n /= p->destinations ? p->destinations : 1;
     uint64_t address = n % p->addresses;
     n /= p->addresses;
     if (p->ranges == 0)

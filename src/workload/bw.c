@@ -82,7 +82,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
 {
     const struct pt_bw_opts *o = p->params;
     const struct pt_common *c = &p->common;
-    enum pt_chan_kind chan;
+    enum pt_chan_kind chan = PT_CHAN_TCP;
     int rc = check_transfer(p, e);
     if (rc == 0)
         rc = pt_shape_channel(p, o->udp, &chan, e);
