@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "service/truth.h"
 
-#include "cmd/cmd.h"
+#include "cmd/serve.h"
+#include "engine/run.h"
 #include "model/manual.h"
-#include "net/cidr.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "os/signal.h"
@@ -20,18 +20,15 @@
 
 struct truth_opts {
     struct pt_strs echo;
-    struct pt_strs allow;
     char json[256];
 };
 
 static const struct pt_opt own_opts[] = {
     {PT_OPT_FIELD(struct truth_opts, echo, PT_OPT_LIST), .name = "echo", .metavar = "KIND:PORT",
-     .group = "Server",
-     .help = "sends back what it gets, for tools that are not pitot: udp:PORT, tcp:PORT on the "
-             "loopback, or udp:ADDR:PORT; several allowed"},
-    {PT_OPT_FIELD(struct truth_opts, allow, PT_OPT_LIST), .name = "allow", .metavar = "CIDR",
-     .flags = PT_OPT_COMMAS,
-     .help = "who is answered; without it an echo answers only this host's own addresses"},
+     .group = "For other tools",
+     .help = "sends back what it gets, without a protocol of ours: udp:PORT, tcp:PORT on the "
+             "loopback, or udp:ADDR:PORT; several allowed; answers this host's own addresses or "
+             "those of --allow; pitot itself is then served only with --listen"},
     {PT_OPT_FIELD(struct truth_opts, json, PT_OPT_STRING), .name = "json", .metavar = "F",
      .flags = PT_OPT_LOCAL, .help = "writes what was injected to F at the end"},
     {0}};
@@ -52,6 +49,8 @@ struct echo {
 struct truth {
     struct pt_impairment impairment;
     struct truth_opts opts;
+    struct pt_serve_opts serve_opts;
+    struct pt_serve_spec serve;
     struct echo echoes[ECHO_MAX];
     unsigned echo_count;
 };
@@ -65,18 +64,6 @@ static int run_echo(void *ctx)
     return 1;
 }
 
-static int parse_allow(struct pt_echo_spec *spec, const struct pt_strs *allow, struct pt_err *e)
-{
-    for (uint32_t i = 0; i < allow->n; i++) {
-        if (spec->allow_count == PT_ECHO_ALLOW_MAX)
-            return pt_fail(e, -EINVAL, "--allow takes at most %d prefixes", PT_ECHO_ALLOW_MAX);
-        int rc = pt_cidr_parse(&spec->allow[spec->allow_count++], allow->at[i], e);
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
 static int open_echoes(struct truth *t, struct pt_err *e)
 {
     for (uint32_t i = 0; i < t->opts.echo.n; i++) {
@@ -84,8 +71,9 @@ static int open_echoes(struct truth *t, struct pt_err *e)
         if (t->echo_count == ECHO_MAX)
             return pt_fail(e, -EINVAL, "at most %d --echo", ECHO_MAX);
         int rc = pt_echo_parse(&spec, t->opts.echo.at[i], e);
-        if (!rc)
-            rc = parse_allow(&spec, &t->opts.allow, e);
+        _Static_assert(PT_ECHO_ALLOW_MAX >= PT_SERVE_ALLOW_MAX, "every --allow has room");
+        memcpy(spec.allow, t->serve.allow, sizeof(t->serve.allow));
+        spec.allow_count = t->serve.allow_count;
         if (!rc)
             rc = pt_echo_open(&t->echoes[t->echo_count].service, &spec, e);
         if (rc)
@@ -95,8 +83,7 @@ static int open_echoes(struct truth *t, struct pt_err *e)
     return 0;
 }
 
-/* Starts the echoes and waits for a signal, or for the first of them to break. */
-static int serve_echoes(struct truth *t, struct pt_err *e)
+static int start_echoes(struct truth *t, struct pt_err *e)
 {
     for (unsigned i = 0; i < t->echo_count; i++) {
         struct echo *echo = &t->echoes[i];
@@ -106,6 +93,12 @@ static int serve_echoes(struct truth *t, struct pt_err *e)
         printf("listening on %s\n", pt_echo_address(echo->service));
     }
     fflush(stdout);
+    return 0;
+}
+
+/* Waits for a signal, or for the first echo to break. */
+static int watch_echoes(struct truth *t, struct pt_err *e)
+{
     while (!pt_signal_seen()) {
         for (unsigned i = 0; i < t->echo_count; i++) {
             struct pt_exit ended;
@@ -164,12 +157,50 @@ static int report(const struct truth *t, struct pt_err *e)
     return rc;
 }
 
+/* Sessions of pitot itself, and echoes beside them; or echoes alone. */
+static int serve(struct truth *t)
+{
+    struct pt_err e = {0};
+    int status = PT_EXIT_OK;
+    int rc = start_echoes(t, &e);
+    if (!rc && t->serve.listen_count)
+        status = pt_serve_command(&manual, &t->serve);
+    else if (!rc)
+        rc = watch_echoes(t, &e);
+    end_echoes(t);
+    return rc ? pt_cmd_complain(&manual, &e, PT_EXIT_FAILED) : status;
+}
+
+/* Everything that can be wrong with what was asked for. */
+static int prepare(struct truth *t, struct pt_opts *sets, size_t n, int argc,
+                   const char *const *argv, struct pt_err *e)
+{
+    struct pt_args args = {0};
+    int rc = pt_opts_parse(sets, n, argc, argv, &args, e);
+    if (!rc && args.n)
+        rc = pt_fail(e, -EINVAL, "it takes no argument such as \"%s\"", args.at[0]);
+    if (!rc)
+        rc = pt_impair_check(&t->impairment.spec, e);
+    if (!rc)
+        rc = pt_serve_spec_fill(&t->serve, &t->serve_opts, e);
+    if (!rc && t->opts.echo.n && !t->serve_opts.listen.n)
+        t->serve.listen_count = 0;
+    t->serve.session = pt_answer_session;
+    t->serve.impairment = &t->impairment;
+    t->impairment.since = pt_clock_now();
+    if (!rc)
+        rc = pt_signals_install(e);
+    if (!rc)
+        rc = pt_impair_ledger_open(&t->impairment.ledger, e);
+    return rc ? rc : open_echoes(t, e);
+}
+
 static int run(int argc, const char *const *argv)
 {
     static struct truth t;
     struct pt_opts sets[] = {{.table = pt_truth_path_opts, .values = &t.impairment.spec},
-                             {.table = own_opts, .values = &t.opts}};
-    struct pt_args args = {0};
+                             {.table = own_opts, .values = &t.opts},
+                             {.table = pt_serve_opts, .values = &t.serve_opts}};
     struct pt_err e = {0};
     int rc = 0;
     for (size_t i = 0; i < PT_COUNT(sets) && !rc; i++)
@@ -177,28 +208,16 @@ static int run(int argc, const char *const *argv)
     if (pt_cmd_help(&manual, sets, PT_COUNT(sets), argc, argv))
         return PT_EXIT_OK;
     if (!rc)
-        rc = pt_opts_parse(sets, PT_COUNT(sets), argc, argv, &args, &e);
-    if (!rc && args.n)
-        rc = pt_fail(&e, -EINVAL, "it takes no argument such as \"%s\"", args.at[0]);
-    if (!rc)
-        rc = pt_impair_check(&t.impairment.spec, &e);
-    if (!rc)
-        rc = pt_signals_install(&e);
-    if (!rc)
-        rc = pt_impair_ledger_open(&t.impairment.ledger, &e);
-    t.impairment.since = pt_clock_now();
-    if (!rc)
-        rc = open_echoes(&t, &e);
+        rc = prepare(&t, sets, PT_COUNT(sets), argc, argv, &e);
     if (rc) {
         end_echoes(&t);
         return pt_cmd_complain(&manual, &e, rc == -EINVAL ? PT_EXIT_USAGE : PT_EXIT_FAILED);
     }
-    rc = serve_echoes(&t, &e);
-    end_echoes(&t);
-    int wrong = rc ? pt_cmd_complain(&manual, &e, PT_EXIT_FAILED) : PT_EXIT_OK;
+    int status = serve(&t);
+    pt_wipe(&t.serve.secret, sizeof(t.serve.secret));
     rc = report(&t, &e);
     pt_impair_ledger_close(t.impairment.ledger);
-    return rc ? pt_cmd_complain(&manual, &e, PT_EXIT_FAILED) : wrong;
+    return rc ? pt_cmd_complain(&manual, &e, PT_EXIT_FAILED) : status;
 }
 
 const struct pt_cmd pt_cmd_truth = {&manual, run};

@@ -18,7 +18,11 @@ struct pt_impaired {
     struct pt_impair_record *record;
     struct pt_impair_queue queue;
     bool queue_open, stream, held_back;
-    struct pt_impair_flow flows[]; /* by index in the worker */
+    uint32_t ending; /* flows that end when the path has delivered them */
+    struct flow {
+        struct pt_impair_flow path;
+        bool ending;
+    } flows[]; /* by index in the worker */
 };
 
 int pt_impaired_new(struct pt_impaired **out, struct pt_worker *w, const struct pt_impairment *how,
@@ -31,7 +35,7 @@ int pt_impaired_new(struct pt_impaired **out, struct pt_worker *w, const struct 
     im->how = how;
     im->stream = w->shape->chan != PT_CHAN_UDP;
     for (uint32_t i = 0; i < w->flow_count; i++)
-        im->flows[i].ctx = &w->flows[i];
+        im->flows[i].path.ctx = &w->flows[i];
     uint64_t salt = 0;
     im->record = pt_impair_claim(how->ledger, &salt);
     if (!im->record) {
@@ -67,12 +71,12 @@ void pt_impaired_free(struct pt_impaired *im)
 /* Streams: reads on only while the path has room. */
 static void read_or_not(struct pt_impaired *im, pt_ns now)
 {
-    if (!im->stream || pt_impair_reads(&im->queue, now) == !im->held_back)
+    if (!im->stream || pt_impair_reads(&im->queue, now, im->w->shape->recv_size) == !im->held_back)
         return;
     im->held_back = !im->held_back;
     for (uint32_t i = 0; i < im->w->flow_count; i++) {
         struct pt_flow *f = &im->w->flows[i];
-        if (f->dead || !(f->dir & PT_DIR_RX))
+        if (f->dead || im->flows[i].ending || !(f->dir & PT_DIR_RX))
             continue;
         if (im->held_back) {
             pt_recv_pause(im->w->loop, &f->rx);
@@ -87,7 +91,7 @@ static void read_or_not(struct pt_impaired *im, pt_ns now)
 static void offer(struct pt_impaired *im, struct pt_flow *f, const uint8_t *bytes, size_t n,
                   pt_ns now)
 {
-    int rc = pt_impair_offer(&im->queue, now, &im->flows[f->index], NULL, 0, bytes, n);
+    int rc = pt_impair_offer(&im->queue, now, &im->flows[f->index].path, NULL, 0, bytes, n);
     if (rc < 0 && im->stream)
         pt_flow_end(f, rc);
 }
@@ -99,7 +103,7 @@ void pt_impaired_offer(struct pt_impaired *im, struct pt_flow *f, const uint8_t 
     size_t at = 0;
     do {
         size_t m = n - at < piece ? n - at : piece;
-        offer(im, f, bytes + at, m, now);
+        offer(im, f, bytes ? bytes + at : NULL, m, now); /* NULL: discarded by the kernel */
         at += m;
     } while (at < n && !f->dead);
     read_or_not(im, now);
@@ -110,6 +114,23 @@ pt_ns pt_impaired_next(const struct pt_impaired *im)
     return pt_impair_next(&im->queue);
 }
 
+/* A stream loses nothing: the path has delivered it when the last chunk offered has left. */
+static bool is_delivered(const struct flow *f)
+{
+    return f->path.high == f->path.offered;
+}
+
+static void end_delivered(struct pt_impaired *im)
+{
+    for (uint32_t i = 0; im->ending && i < im->w->flow_count; i++) {
+        if (!im->flows[i].ending || !is_delivered(&im->flows[i]))
+            continue;
+        im->flows[i].ending = false;
+        im->ending--;
+        pt_flow_end(&im->w->flows[i], 0);
+    }
+}
+
 void pt_impaired_deliver(struct pt_impaired *im, pt_ns now)
 {
     struct pt_departure d;
@@ -118,18 +139,18 @@ void pt_impaired_deliver(struct pt_impaired *im, pt_ns now)
         pt_worker_deliver(d.flow->ctx, d.bytes, d.len, NULL, pt_loop_now(im->w->loop));
         pt_impair_done(&im->queue, &d);
     }
+    end_delivered(im);
     read_or_not(im, now);
 }
 
-void pt_impaired_flush(struct pt_impaired *im, struct pt_flow *f, pt_ns now)
+bool pt_impaired_end(struct pt_impaired *im, const struct pt_flow *f)
 {
-    struct pt_departure d;
-    (void)now;
-    while (im->stream && !f->dead && pt_impair_next(&im->queue) != PT_NS_MAX &&
-           pt_impair_take(&im->queue, pt_impair_next(&im->queue), &d)) {
-        pt_worker_deliver(d.flow->ctx, d.bytes, d.len, NULL, pt_loop_now(im->w->loop));
-        pt_impair_done(&im->queue, &d);
-    }
+    struct flow *mine = &im->flows[f->index];
+    if (!im->stream || is_delivered(mine))
+        return false;
+    mine->ending = true;
+    im->ending++;
+    return true;
 }
 
 pt_ns pt_impaired_clock(const struct pt_impaired *im, pt_ns now)

@@ -22,8 +22,9 @@ void pt_impaired_offer(struct pt_impaired *im, struct pt_flow *f, const uint8_t 
 pt_ns pt_impaired_next(const struct pt_impaired *im);
 /* Hands the workload what is due. */
 void pt_impaired_deliver(struct pt_impaired *im, pt_ns now);
-/* The flow's peer is done: what waits is delivered at once when it is a stream, else it stays. */
-void pt_impaired_flush(struct pt_impaired *im, struct pt_flow *f, pt_ns now);
+/* The peer has ended this stream. True when bytes of it are still on the path: the flow is ended
+ * once they have left. */
+bool pt_impaired_end(struct pt_impaired *im, const struct pt_flow *f) PT_MUST_USE;
 /* What the skewed clock shows. */
 pt_ns pt_impaired_clock(const struct pt_impaired *im, pt_ns now);
 

@@ -150,9 +150,12 @@ static void one_way(const struct pt_report *rep, struct pt_result *r)
         snprintf(base, sizeof(base), "directions.%d.", k);
         put_direction(rep, &d, r, base);
     }
+    bool counted = s->bytes || s->ops_per_flow;
     if (!bidir) {
         read_direction(rep, s->forward == 0, &d);
         put_direction(rep, &d, r, "");
+        if (counted && d.receiver_known)
+            pt_result_real(r, "duration_s", d.rx_s);
         return;
     }
     /* Both directions together. */
@@ -169,6 +172,8 @@ static void one_way(const struct pt_report *rep, struct pt_result *r)
     d.seq.reordered += b.seq.reordered;
     d.seq.late += b.seq.late;
     put_direction(rep, &d, r, "");
+    if (counted && d.receiver_known)
+        pt_result_real(r, "duration_s", f.rx_s > b.rx_s ? f.rx_s : b.rx_s);
 }
 
 /* ---- operations */

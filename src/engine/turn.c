@@ -133,8 +133,8 @@ static void on_recv(struct pt_recv *r, uint8_t *bytes, ssize_t n, const struct p
     }
     if (n == -EAGAIN || n == -EINTR || pt_flow_passing(f, (int)n))
         return;
-    if (n == 0 && w->impaired)
-        pt_impaired_flush(w->impaired, f, now);
+    if (n == 0 && w->impaired && pt_impaired_end(w->impaired, f))
+        return;
     pt_flow_end(f, (int)n);
 }
 
@@ -264,7 +264,9 @@ static void look_at_stop(struct pt_worker *w, pt_ns now)
         return;
     w->stop_ns = now;
     w->finishing = true;
-    if (w->measure_ns)
+    /* A counted transfer ends with its last arrival, not with its last departure. */
+    bool rest_to_come = w->shape->ops_per_flow && !w->shape->both && !w->senders;
+    if (w->measure_ns && !rest_to_come)
         pt_worker_close_window(w, now);
 }
 

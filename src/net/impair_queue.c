@@ -125,7 +125,7 @@ static uint32_t store(struct pt_impair_queue *q, const struct pt_impair_waiting 
 {
     uint32_t slot = q->free_slots[--q->free_count];
     q->packets[slot] = *packet;
-    if (packet->len)
+    if (packet->len && bytes)
         memcpy(q->bytes + (size_t)slot * q->slot_size, bytes, packet->len);
     return slot;
 }
@@ -173,9 +173,10 @@ int pt_impair_offer(struct pt_impair_queue *q, pt_ns now, struct pt_impair_flow 
     return (int)v.copies;
 }
 
-bool pt_impair_reads(const struct pt_impair_queue *q, pt_ns now)
+bool pt_impair_reads(const struct pt_impair_queue *q, pt_ns now, size_t len)
 {
-    return q->free_count > 0 && pt_impair_room(&q->path, now) <= now;
+    size_t chunks = (len + q->slot_size - 1) / q->slot_size;
+    return q->free_count >= chunks && pt_impair_room(&q->path, now) <= now;
 }
 
 static pt_ns held_due(const struct pt_impair_queue *q)

@@ -67,7 +67,8 @@ int pt_impair_queue_init(struct pt_impair_queue *q, const struct pt_impair_spec 
                          uint32_t slots, uint32_t slot_size, struct pt_err *e) PT_MUST_USE;
 void pt_impair_queue_fini(struct pt_impair_queue *q);
 
-/* Copies the packet in, unless the path drops it. `flow` and `from` may be NULL. Returns how many
+/* Copies the packet in, unless the path drops it. `flow` and `from` may be NULL, and `bytes` where
+ * only the length matters (they are then undefined when they leave). Returns how many
  * copies will leave (0 to 2), or -EMSGSIZE when it is longer than a slot. Datagrams that find no
  * slot are dropped and counted; of a stream nothing may be lost: -ENOBUFS, and the caller keeps
  * the chunk (pt_impair_reads tells beforehand). */
@@ -75,9 +76,9 @@ int pt_impair_offer(struct pt_impair_queue *q, pt_ns now, struct pt_impair_flow 
                     const struct sockaddr *from, socklen_t from_len, const void *bytes,
                     size_t len) PT_MUST_USE;
 
-/* Streams: whether another chunk should be read at `now`. When not, ask again after the next
- * departure. */
-bool pt_impair_reads(const struct pt_impair_queue *q, pt_ns now);
+/* Streams: whether up to `len` more bytes, cut into chunks of the slot size, should be read at
+ * `now`. When not, ask again after the next departure. */
+bool pt_impair_reads(const struct pt_impair_queue *q, pt_ns now, size_t len);
 
 /* The next departure; PT_NS_MAX when none is queued. */
 pt_ns pt_impair_next(const struct pt_impair_queue *q);

@@ -56,7 +56,7 @@ static void read_more(struct pt_echo_conn *c)
 {
     uint8_t chunk[CHUNK];
     while (!c->ended && !c->eof && !c->polling &&
-           pt_impair_reads(&c->queue, pt_loop_touch(c->loop))) {
+           pt_impair_reads(&c->queue, pt_loop_touch(c->loop), CHUNK)) {
         ssize_t n = recv(c->fd, chunk, sizeof(chunk), MSG_DONTWAIT);
         if (n > 0) {
             /* There is room: pt_impair_reads said so. */

@@ -506,7 +506,7 @@ static void streams_are_never_dropped(void **state)
     /* A sender that is always ready; 1 ms per chunk; the queue holds ten and the one in flight. */
     while (left < 1000) {
         struct pt_departure d;
-        while (pt_impair_reads(&queue, now) && offered < 1000) {
+        while (pt_impair_reads(&queue, now, 1000) && offered < 1000) {
             memset(chunk, (int)(offered++ & 0xff), sizeof(chunk));
             assert_int_equal(pt_impair_offer(&queue, now, NULL, NULL, 0, chunk, sizeof(chunk)), 1);
         }
@@ -524,7 +524,7 @@ static void streams_are_never_dropped(void **state)
     spec = (struct pt_impair_spec){.delay = {.kind = PT_DELAY_FIXED, .a = PT_S}};
     assert_int_equal(pt_impair_queue_init(&queue, &spec, &record, 0, true, 1, 1000, &e), 0);
     assert_int_equal(pt_impair_offer(&queue, 0, NULL, NULL, 0, chunk, 1000), 1);
-    assert_false(pt_impair_reads(&queue, 0));
+    assert_false(pt_impair_reads(&queue, 0, 1000));
     assert_int_equal(pt_impair_offer(&queue, 0, NULL, NULL, 0, chunk, 1000), -ENOBUFS);
     pt_impair_queue_fini(&queue);
 }

@@ -12,7 +12,9 @@ import time
 sys.path.insert(0, os.path.dirname(__file__))
 import probe  # noqa: E402
 from lab import binary  # noqa: E402
-from truth import Bench, between, binomial, near, timing  # noqa: E402
+from truth import Bench, between, binomial, go_first, near, timing  # noqa: E402
+
+go_first()
 
 
 def _udp(bench, *options):

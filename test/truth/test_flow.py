@@ -15,24 +15,27 @@ def _run(bench, truth, *args, limit=30):
 
 
 @each_engine
+@timing
 def test_loss_duplicates_and_reordering_equal_what_was_injected(engine):
-    """Slow enough that neither socket ever overflows: then every count is the injected one, exactly."""
+    """Slow enough that neither socket ever overflows: then every count is the injected one, exactly. (By
+    number, not by time: a timed run sends a little longer than its figures last, and that is injected too.)"""
     with Bench() as bench:
         truth = bench.truth("--loss", "every:100", "--dup", "every:70", "--reorder", "every:50:by:3")
-        doc = _run(bench, truth, "pps", *PLAIN, "-c", "1", "-r", "2000", "-d", "2s", *engine)
+        doc = _run(bench, truth, "pps", *PLAIN, "-c", "1", "-r", "1000", "-n", "2010", *engine)
         injected = bench.injected(truth)
         totals = doc["totals"]
-        assert totals["tx_packets"] == injected["offered"] == 4000, (totals, injected)
-        assert totals["lost_packets"] == injected["lost"] == 40, (totals, injected)
+        assert totals["tx_packets"] == injected["offered"] == 2010, (totals, injected)
+        assert totals["lost_packets"] == injected["lost"] == 20, (totals, injected)
         assert totals["duplicate_packets"] == injected["duplicated"], (totals, injected)
         assert totals["reordered_packets"] == injected["reordered"], (totals, injected)
-        assert totals["rx_packets"] == injected["departed"], (totals, injected)
+        near(totals["rx_packets"], injected["departed"], 2, "received (a datagram may cross the window's edge)")
 
 
+@timing
 def test_bursts_over_several_flows_add_up():
     with Bench() as bench:
         truth = bench.truth("--loss", "burst:2%:20%", "--seed", "9")
-        doc = _run(bench, truth, "pps", *PLAIN, "-c", "8", "-r", "4000", "-d", "2s")
+        doc = _run(bench, truth, "pps", *PLAIN, "-c", "8", "-r", "4000", "-n", "1000")
         injected = bench.injected(truth)
         totals = doc["totals"]
         assert totals["lost_packets"] == injected["lost"] > 0, (totals, injected)
@@ -43,11 +46,22 @@ def test_bursts_over_several_flows_add_up():
 @timing
 def test_received_packets_keep_to_a_rate_cap():
     with Bench() as bench:
-        truth = bench.truth("--rate-cap", "5k:queue:20ms")
+        truth = bench.truth("--rate-cap", "5k")
         doc = _run(bench, truth, "pps", *PLAIN, "-c", "4", "-r", "10000", "-d", "3s")
         injected = bench.injected(truth)
-        near(doc["rates"]["rx_packets_per_s"], 5000, 75, "packets/s (1.5 %: the queue of 20 ms in 3 s, twice)")
+        near(doc["rates"]["rx_packets_per_s"], 5000, 100, "packets/s (2 %: the queue of 50 ms in 3 s)")
+        between(doc["totals"]["lost_packets"], 0, injected["rate_dropped"], "lost, without what came after the window")
+
+
+@timing
+def test_what_a_full_queue_drops_is_counted():
+    with Bench() as bench:
+        truth = bench.truth("--rate-cap", "5k:queue:20ms")
+        doc = _run(bench, truth, "pps", *PLAIN, "-c", "4", "-r", "10000", "-n", "2500")
+        injected = bench.injected(truth)
+        assert injected["rate_dropped"] > 4000, injected
         assert doc["totals"]["lost_packets"] == injected["rate_dropped"], (doc["totals"], injected)
+        near(doc["totals"]["rx_packets"], injected["departed"], 4, "received (one per flow at the window's edge)")
 
 
 @timing
@@ -55,7 +69,7 @@ def test_the_search_finds_the_knee():
     """Loss begins where the offered rate passes the cap: that is the answer, whatever lies above it."""
     with Bench() as bench:
         truth = bench.truth("--rate-cap", "8k:queue:10ms")
-        doc = _run(bench, truth, "pps", *PLAIN, "-c", "4", "-r", "40000", "-d", "1s",
+        doc = _run(bench, truth, "pps", *PLAIN, "-c", "4", "-d", "1s",
                    "--search", "loss<=0.1%", limit=55)
         bench.injected(truth)
         near(doc["rates"]["rx_packets_per_s"], 8000, 400, "packets/s (the step of the search, and 10 ms of queue)")
@@ -65,10 +79,10 @@ def test_the_search_finds_the_knee():
 @timing
 def test_udp_bandwidth_keeps_to_a_rate_cap(engine):
     with Bench() as bench:
-        truth = bench.truth("--rate-cap", "40mbit:queue:20ms")
+        truth = bench.truth("--rate-cap", "40mbit")
         doc = _run(bench, truth, "bw", "-u", "--warmup", "0s", "-r", "60mbit", "-d", "3s", *engine)
         bench.injected(truth)
-        near(doc["rates"]["rx_bits_per_s"], 40e6, 0.8e6, "bit/s (2 %: the queue of 20 ms in 3 s, twice)")
+        near(doc["rates"]["rx_bits_per_s"], 40e6, 0.8e6, "bit/s (2 %: the queue of 50 ms in 3 s)")
 
 
 @each_engine
@@ -89,4 +103,6 @@ def test_an_exact_transfer_through_delay_and_stalls_is_exact():
         injected = bench.injected(truth)
         assert doc["totals"]["rx_bytes"] == 3000001, doc["totals"]
         assert injected["departed_bytes"] == 3000001, injected
-        between(doc["duration_s"], 0.001, 10, "seconds")
+        # 3 MB leave the sender within a millisecond or so and the path between 1 and 3 ms later, unless a
+        # stall (the first begins with the first chunk) holds them for its 50 ms.
+        between(doc["duration_s"], 0.001, 1, "seconds")

@@ -8,8 +8,9 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from truth import Bench, between, binomial, each_engine, near, timing  # noqa: E402
+from truth import Bench, between, binomial, each_engine, go_first, near, timing  # noqa: E402
 
+go_first()
 UDP = ("-u", "--warmup", "0s")
 TCP = ("--warmup", "0s")
 
@@ -124,13 +125,13 @@ def test_what_comes_after_its_timeout_is_late_not_lost_twice():
 
 def test_duplicates_and_reordering_are_counted():
     with Bench() as bench:
-        truth = bench.truth("--dup", "every:40", "--reorder", "every:50:by:3")
+        truth = bench.truth("--dup", "every:41", "--reorder", "every:47:by:3")
         doc = _lat(bench, truth, *UDP, "-r", "1000", "-d", "2s")
         injected = bench.injected(truth)
         totals = doc["totals"]
-        assert totals["duplicate_packets"] == injected["duplicated"] == 50, (totals, injected)
+        assert totals["duplicate_packets"] == injected["duplicated"] == 48, (totals, injected)
         assert totals["reordered_packets"] == injected["reordered"], (totals, injected)
-        near(injected["reordered"], 40, 1, "reordered (the last one held may have nobody behind it)")
+        assert injected["reordered"] == injected["held"] == 42, injected
         assert totals["ok"] == totals["operations"], totals
 
 
@@ -155,11 +156,11 @@ def test_the_clock_of_the_other_side_is_found_within_its_error_bar():
 def test_an_outage_shows_as_a_stall_with_a_warning():
     with Bench() as bench:
         truth = bench.truth("--stall", "2s@1s")
-        doc = _lat(bench, truth, *UDP, "-r", "500", "-d", "4s")
+        doc = _lat(bench, truth, *UDP, "-r", "500", "-d", "5s")
         injected = bench.injected(truth)
         near(injected["stalled"], 1000, 5, "stalled")
         near(doc["latency"]["max_us"], 2000000, 20000, "max")
-        near(doc["latency"]["p50_us"], 0, 400, "p50: half of the probes saw nothing (1,000 of 2,000 did)")
+        between(doc["latency"]["p50_us"], 0, 300, "p50: three in five probes saw nothing")
         assert any("stall" in w or "silen" in w for w in doc["warnings"]), doc["warnings"]
         # And it shows in the series: no answers in the seconds of the outage.
         quiet = [row for row in doc["series"] if row["ok"] == 0]
