@@ -3,7 +3,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from truth import Bench, between, binomial, each_engine, near, timing  # noqa: E402
+from truth import Bench, between, binomial, each_engine, limit, near, timing  # noqa: E402
 
 PLAIN = ("--path", "plain", "--warmup", "0s", "-t", "1")
 
@@ -64,6 +64,7 @@ def test_what_a_full_queue_drops_is_counted():
         near(doc["totals"]["rx_packets"], injected["departed"], 4, "received (one per flow at the window's edge)")
 
 
+@limit(120)
 @timing
 def test_the_search_finds_the_knee():
     """Loss begins where the offered rate passes the cap: that is the answer, whatever lies above it."""
