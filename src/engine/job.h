@@ -24,6 +24,7 @@ struct pt_job_spec {
     struct pt_shape shape;
     unsigned workers;
     int cpu[PT_WORKERS_MAX];    /* -1: not pinned */
+    bool paired;             /* the peer's worker shares our CPU: give way to it */
     enum pt_backend backend;    /* never AUTO here */
     int *fds;                   /* shape.flows descriptors by flow id; taken over; NULL: none */
     int listener;               /* shape.answer_listens: the answering side's; -1 */

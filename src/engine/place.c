@@ -15,7 +15,8 @@ static unsigned smaller(unsigned a, unsigned b)
 
 static void pin_pairs(struct pt_place *p, const struct pt_shape *s, const struct pt_cpu_list *l)
 {
-    bool apart = (p->workers == 1 || s->spin || s->polls) && !s->same_cpu && l->n > 1;
+    const bool apart = (p->workers == 1 || s->spin || s->polls) && !s->same_cpu && l->n > 1;
+    p->paired = !apart;
     for (unsigned i = 0; i < p->workers; i++) {
         p->cpu[i] = l->cpu[apart ? 2 * i % l->n : i % l->n];
         p->peer_cpu[i] = l->cpu[apart ? (2 * i + 1) % l->n : i % l->n];

@@ -13,6 +13,7 @@
 
 struct pt_place {
     bool same_machine;
+    bool paired; /* sender i and receiver i share a CPU */
     unsigned workers, peer_workers;
     int cpu[PT_WORKERS_MAX];      /* -1: not pinned */
     int peer_cpu[PT_WORKERS_MAX]; /* one machine only; else the peer places its own */

@@ -203,6 +203,7 @@ static int start_job(struct run *r, struct pt_err *e)
         .shape = r->shape,
         .workers = r->place.workers,
         .backend = r->backend,
+        .paired = r->place.paired,
         .listener = -1,
         .listener_at = r->control.peer,
     };

@@ -11,6 +11,7 @@
 #include "os/clock.h"
 
 #include <malloc.h>
+#include <sched.h>
 
 #define TICK_NS     (10 * PT_MS)
 #define PROBE_NS    (100 * PT_MS) /* TCP_INFO */
@@ -202,6 +203,8 @@ static bool drive_paced(struct pt_worker *w, pt_ns now)
             n = (unsigned)f->left;
         int rc = n ? w->wl->on_due(f, due, n) : 0;
         if (rc > 0) {
+            if (PT_UNLIKELY(!f->st->first_tx_ns))
+                f->st->first_tx_ns = now;
             pt_hist_record(&w->st->hist[PT_HIST_LATE], (uint64_t)(now - due));
             for (int k = 0; k < rc; k++)
                 pt_pacer_take(&w->pacer);
@@ -229,12 +232,18 @@ static bool drive_bulk(struct pt_worker *w, pt_ns now)
         unsigned n = w->shape->burst;
         if (f->left < n && w->phase == PT_PHASE_MEASURE)
             n = (unsigned)f->left;
+        bool first = !f->st->first_tx_ns;
+        if (PT_UNLIKELY(first))
+            f->st->first_tx_ns = pt_loop_touch(w->loop);
         int rc = n ? w->wl->on_due(f, now, n) : 0;
         if (rc < 0)
             pt_flow_stuck(f, rc);
         if (!f->finished && (!f->left || !f->bytes_left))
             pt_flow_finish(f);
         more |= !f->finished && !f->blocked;
+        /* The receiver shares this CPU: let it read while the block is still in the cache. */
+        if (w->job->spec.paired && w->shape->chan != PT_CHAN_UDP && !first)
+            sched_yield();
     }
     return more;
 }

@@ -170,8 +170,6 @@ static int flow_init(struct pt_flow *f, struct pt_err *e)
 static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
 {
     struct bw_worker *b = f->w->own;
-    if (!f->st->first_tx_ns)
-        f->st->first_tx_ns = due;
     if (f->w->shape->chan == PT_CHAN_UDP)
         return pt_bw_udp_due(f, due, n);
     unsigned done = 0;

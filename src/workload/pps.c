@@ -157,10 +157,9 @@ static int send_batches(struct pt_flow *f, struct pt_pps_flow *p, unsigned n, bo
 
 static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
 {
+    (void)due;
     struct pt_pps_flow *p = f->own;
     struct pt_worker *w = f->w;
-    if (PT_UNLIKELY(!f->st->first_tx_ns))
-        f->st->first_tx_ns = due;
     bool measured = w->phase == PT_PHASE_MEASURE;
     int rc = path(w) == PT_PPS_XDP      ? pt_pps_xdp_send(f, n, measured)
              : path(w) == PT_PPS_PACKET ? pt_pps_packet_send(f, n, measured)
