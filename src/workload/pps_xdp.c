@@ -95,7 +95,8 @@ static int attach(struct pt_pps_door *door, const struct pt_link *link,
                        "wait for its end, or try --path packet or plain",
                        link->name);
     if (rc < 0) {
-        pt_fail_prefix(e, "the server cannot receive by XDP on %s", link->name);
+        pt_fail_prefix(e, "the server cannot receive by XDP on %s; try --path packet or plain",
+                       link->name);
         return rc == -EPERM ? pt_fail(e, rc,
                                       "receiving by XDP needs a server that runs as root (CAP_BPF, "
                                       "CAP_NET_ADMIN); try --path packet or plain")
