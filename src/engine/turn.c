@@ -229,10 +229,11 @@ static bool drive_bulk(struct pt_worker *w, pt_ns now)
         struct pt_flow *f = &w->flows[i];
         if (f->finished || f->blocked || !(f->dir & PT_DIR_TX))
             continue;
-        unsigned n = w->shape->burst;
+        /* The first round is one operation each, so that all flows start together. */
+        bool first = !f->st->first_tx_ns;
+        unsigned n = first ? 1 : w->shape->burst;
         if (f->left < n && w->phase == PT_PHASE_MEASURE)
             n = (unsigned)f->left;
-        bool first = !f->st->first_tx_ns;
         if (PT_UNLIKELY(first))
             f->st->first_tx_ns = pt_loop_touch(w->loop);
         int rc = n ? w->wl->on_due(f, now, n) : 0;
