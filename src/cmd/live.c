@@ -77,9 +77,10 @@ void pt_live_show(void *ctx, const struct pt_live *l)
     else
         transfer(&line, x, l);
     pt_ns elapsed = (pt_ns)(l->elapsed_s * 1e9), total = (pt_ns)(l->total_s * 1e9);
-    /* To 10 ms: a line comes a little after its instant. What ends at 0 was warm-up. */
+    /* To 10 ms: a line comes a little after its instant. What lies mostly in the warm-up is that.
+     */
     pt_ns measured = (elapsed - x->shape->warmup + 5 * PT_MS) / (10 * PT_MS) * (10 * PT_MS);
-    if (measured <= 0)
+    if (measured <= 0 || (double)measured < l->local->span_s * 1e9 / 2)
         measured = -1;
     pt_output_live(x->output, measured, line.at, line.n, elapsed, total);
 }

@@ -21,7 +21,7 @@ static const char *text_of(const json_t *object, const char *key)
 static void load_line(struct pt_page *p, const struct pt_result *r)
 {
     char connections[PT_FIGURE_TEXT], t[PT_FIGURE_TEXT], line[400];
-    const char *mode = pt_result_get_str(r, "test.load.mode");
+    const char *unit = pt_result_get_str(r, "test.load.rate_unit");
     uint64_t n = 0;
     int at = 0;
     line[0] = '\0';
@@ -31,8 +31,7 @@ static void load_line(struct pt_page *p, const struct pt_result *r)
                       pt_page_say(p, n == 1 ? "connection" : "connections"));
     }
     at += snprintf(line + at, sizeof(line) - (size_t)at, "%s",
-                   pt_page_say(p, mode && !strcmp(mode, "open") ? "open loop" : "closed loop"));
-    const char *unit = pt_result_get_str(r, "test.load.rate_unit");
+                   pt_page_say(p, unit ? "open loop" : "closed loop"));
     if (unit && pt_figure_at(r, "test.load.rate", unit, t, sizeof(t)))
         at += snprintf(line + at, sizeof(line) - (size_t)at, " (%s)", t);
     if (pt_figure_at(r, "duration_s", "s", t, sizeof(t)))
