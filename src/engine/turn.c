@@ -175,17 +175,14 @@ static void stop_timing_wakeups(struct pt_worker *w)
 /* ---- turns */
 
 /* Operations that the schedule says are due. Returns whether more may be due at once. */
-static bool drive_paced(struct pt_worker *w, pt_ns now)
+static bool drive_paced(struct pt_worker *w)
 {
     unsigned budget = 64;
     const struct pt_shape *s = w->shape;
     while (budget--) {
-        pt_ns due = pt_pacer_next(&w->pacer);
-        if (due > now) {
-            now = pt_loop_touch(w->loop);
-            if (due > now)
-                return false;
-        }
+        pt_ns due = pt_pacer_next(&w->pacer), now = pt_loop_touch(w->loop);
+        if (due > now)
+            return false;
         if (due >= (s->both ? w->end_ns : w->tail_ns)) {
             w->finishing = true;
             return false;
@@ -353,7 +350,7 @@ int pt_worker_turn(struct pt_worker *w)
         if (w->finishing && drives && !w->shape->both)
             end_senders(w);
         else if (drives && !w->finishing && w->paced)
-            more = drive_paced(w, now);
+            more = drive_paced(w);
         else if (drives && !w->finishing && !w->shape->both)
             more = drive_bulk(w, now);
         if (polls)
