@@ -21,7 +21,8 @@ static void add(struct pt_bw_tuner *t, enum pt_bulk_method how, size_t block)
 
 void pt_bw_tune_init(struct pt_bw_tuner *t, const struct pt_bw_opts *o, size_t fixed, pt_ns warmup)
 {
-    static const size_t blocks[] = {64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20};
+    static const size_t blocks[] = {64 << 10, 128 << 10, 256 << 10, 512 << 10,
+                                    1 << 20,  2 << 20,   4 << 20};
     *t = (struct pt_bw_tuner){0};
     enum pt_bulk_method how = o->zerocopy == PT_BW_SENDFILE       ? PT_BULK_SENDFILE
                               : o->zerocopy == PT_BW_SPLICE       ? PT_BULK_SPLICE

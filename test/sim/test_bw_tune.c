@@ -37,7 +37,8 @@ static void run(const struct path *p, struct pt_bw_tuner *t, pt_ns warmup)
 static void finds_the_best_block(void **state)
 {
     (void)state;
-    static const size_t blocks[] = {64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20};
+    static const size_t blocks[] = {64 << 10, 128 << 10, 256 << 10, 512 << 10,
+                                    1 << 20,  2 << 20,   4 << 20};
     for (size_t i = 0; i < PT_COUNT(blocks); i++) {
         struct pt_bw_tuner t;
         run(&(struct path){.best_block = blocks[i], .slow_start = true}, &t, PT_S);
