@@ -70,6 +70,7 @@ struct state {
     void *ctx;
     struct pt_err *e;
     double low, high;       /* holds, does not hold (or could not be sent) */
+    bool high_tried;        /* by a paced trial, not the flood */
     bool high_by_generator; /* why `high` is where it is */
 };
 
@@ -95,10 +96,19 @@ static const struct pt_trial *try(struct state *x, enum pt_trial_kind kind, doub
     return t;
 }
 
+/* What overload explains at this rate, when the path carries at least `low`. */
+static double explained_pct(const struct state *x, const struct pt_trial *t)
+{
+    return x->low > 0 ? 100 * (1 - x->low / t->rate) + 1 : 100;
+}
+
 static bool deserves_another(const struct state *x, const struct pt_trial *t)
 {
-    return t->verdict == PT_TRIAL_LOSS && x->s->n < PT_SEARCH_TRIALS &&
-           t->loss_pct <= x->s->limit.loss_pct + PT_SEARCH_SURE_PCT;
+    if (t->verdict == PT_TRIAL_OK || x->s->n >= PT_SEARCH_TRIALS)
+        return false;
+    return t->verdict == PT_TRIAL_GENERATOR ||
+           t->loss_pct <= x->s->limit.loss_pct + PT_SEARCH_SURE_PCT ||
+           t->loss_pct > explained_pct(x, t);
 }
 
 static int step(struct state *x, double rate)
@@ -114,6 +124,7 @@ static int step(struct state *x, double rate)
         return 0;
     }
     x->high = rate;
+    x->high_tried = true;
     x->high_by_generator = t->verdict == PT_TRIAL_GENERATOR;
     return 0;
 }
@@ -124,12 +135,28 @@ static bool goes_on(const struct state *x)
            x->high > 1;
 }
 
+/* The guess is mostly near: from there in growing strides, until the answer lies between two rates
+ * that were tried; then by halves. */
+static double next_rate(const struct state *x, double *stride)
+{
+    double rate = (x->low + x->high) / 2;
+    bool bracketed = x->low > 0 && x->high_tried;
+    if (!bracketed && *stride < 0.5) {
+        double near = x->low > 0 ? x->low * (1 + *stride) : x->high * (1 - *stride);
+        *stride *= 2;
+        if (near < x->high)
+            rate = near;
+    }
+    return rate;
+}
+
 static int narrow(struct state *x, double guess)
 {
-    double rate = guess;
+    double stride = PT_SEARCH_STRIDE;
+    double rate = guess < x->high ? guess : 0;
     while (goes_on(x)) {
-        if (!(rate > x->low && rate < x->high))
-            rate = (x->low + x->high) / 2;
+        if (!(rate > 0))
+            rate = next_rate(x, &stride);
         int rc = step(x, rate);
         if (rc < 0)
             return rc;

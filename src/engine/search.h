@@ -1,11 +1,12 @@
 /* search.h: the highest rate whose loss stays within a limit, found by trials (RFC 2544, 26.1).
  *
  * First a flood: what it sent bounds the rate from above. The first trial is at what the flood
- * delivered, the others halve the interval that is left. A trial that fails by a little is repeated
- * before it counts (loss verification, ETSI GS NFV-TST 009, 12.3.3): one hiccup of a shared machine
- * must not decide. A trial whose sender did not reach the rate tells nothing about the path: there
- * the generator is the limit, and the search says so. What was found is confirmed by a run of the
- * full length, stepping down when that fails.
+ * delivered, the next go away from it in growing strides, and once the answer lies between two
+ * rates that were tried the others halve what is left. A trial that fails by a little, or by more
+ * than overload explains, is repeated before it counts (loss verification, ETSI GS NFV-TST 009,
+ * 12.3.3): one hiccup of a shared machine must not decide. A trial whose sender did not reach the
+ * rate, twice, tells nothing about the path: there the generator is the limit, and the search says
+ * so. What was found is confirmed by a run of the full length, stepping down when that fails.
  *
  * Knows no clock and no sockets: a function runs the trials.
  *
@@ -18,9 +19,10 @@
 #define PT_SEARCH_RESOLUTION 0.01 /* of the rate: the search ends here */
 #define PT_SEARCH_TRIALS     20   /* at most, the flood among them */
 #define PT_SEARCH_CONFIRMS   6    /* at most; each PT_SEARCH_STEP_DOWN below the one before */
+#define PT_SEARCH_STRIDE     0.04 /* of the rate: the first away from what the flood delivered */
 #define PT_SEARCH_STEP_DOWN  0.02
 #define PT_SEARCH_REACHED    0.99 /* of its rate: what a sender must reach for a trial to count */
-#define PT_SEARCH_SURE_PCT   5.0  /* loss above the limit by more than this is not repeated */
+#define PT_SEARCH_SURE_PCT   5.0  /* a loss above the limit by less than this is looked at twice */
 
 /* `loss<=0.1%` */
 struct pt_search_limit {

@@ -6,31 +6,41 @@ import subprocess
 import time
 
 from lab import Lab, Local, binary, check_document
-from tap import Skip
 
 SHORT = ("-d", "0.4", "--warmup", "0.1s", "-i", "100ms")
 
 
-def truth_or_skip(local, *options):
-    """The address of a truth server that serves sessions."""
-    text = subprocess.run([binary(), "truth", "--help"], capture_output=True, text=True, timeout=10).stdout
-    if "--listen" not in text:
-        raise Skip("this pitot truth serves no sessions")
+def truth(local, *options):
+    """Starts a truth server on the loopback; its address."""
     process = local.start(0, binary(), "truth", "--listen", "127.0.0.1:0", *options)
     port = int(process.wait_line(r"listening\b.*?:(\d+)\b(?!.*:\d)").group(1))
     return f"127.0.0.1:{port}"
 
 
+def patient(test):
+    """Decorator for what a machine with other work can spoil: a test fails when it fails three times."""
+    def repeat():
+        for attempt in (1, 2):
+            try:
+                return test()
+            except AssertionError as why:
+                print(f"# {test.__name__}, attempt {attempt}: {why}".splitlines()[0][:300], flush=True)
+        return test()
+    repeat.limit_s = 150
+    return repeat
+
+
 # ---- search
 
+@patient
 def test_search_finds_a_known_rate():
     with Local() as local:
-        # A short queue, so that it does not hold what a short trial has too much of.
-        at = truth_or_skip(local, "--rate-cap", "20k:queue:2ms")
-        run = local.pitot(0, "pps", at, "-c", "2", "--search", "loss<=1%", *SHORT, limit=60)
+        # The bottleneck's queue takes in what is too much for 25 ms: a trial of 0.5 s may pass 5 % above the cap.
+        at = truth(local, "--rate-cap", "2k:queue:25ms")
+        run = local.pitot(0, "pps", at, "-c", "1", "--search", "loss<=1%", "-d", "0.5", "--warmup", "0.1s", limit=60)
         search = run.doc["search"]
         assert run.rc == 0 and search["confirmed"] and not search["generator_limited"], run
-        assert 19e3 < search["found_packets_per_s"] < 21.5e3, search
+        assert 1900 < search["found_packets_per_s"] < 2000 * 1.07, search
         assert search["trials"][0]["trial"] == "flood" and not search["trials"][0]["ok"], search
         assert search["trials"][-1]["trial"] == "confirm" and search["trials"][-1]["ok"], search
         assert run.doc["rates"]["loss_pct"] <= 1, run
@@ -70,9 +80,9 @@ def test_boost_steps_until_more_does_not_pay():
         assert run.doc["rates"]["operations_per_s"] == best["operations_per_s"], run
 
 
-def test_boost_of_a_capped_server_is_flat():
+def test_the_first_step_of_a_boost_can_be_too_much():
     with Local() as local:
-        at = truth_or_skip(local, "--delay", "10ms")
+        at = truth(local, "--delay", "10ms")
         run = local.pitot(0, "lat", at, "-u", "--boost", "conns:1,every:200ms,until:p99>5ms", "--warmup", "0s")
         assert run.rc == 0 and [s["verdict"] for s in run.doc["steps"]] == ["p99 passed"], run
         assert run.doc["steps"][0]["connections"] == 1 and run.doc["warnings"], run

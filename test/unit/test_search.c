@@ -15,8 +15,9 @@
 struct path {
     double capacity, generator, noise;
     double confirm_capacity; /* 0: as in short trials */
-    unsigned hiccup_at;      /* this trial (from 1) loses 1 % whatever its rate; 0: none */
-    unsigned fail_at;        /* this trial ends with fail_with; 0: none */
+    unsigned hiccup_at;      /* this trial (from 1) loses `hiccup` whatever its rate; 0: none */
+    double hiccup;
+    unsigned fail_at; /* this trial ends with fail_with; 0: none */
     int fail_with;
     struct pt_rng rng;
     unsigned trials;
@@ -35,7 +36,7 @@ static int run(void *ctx, struct pt_trial *t, struct pt_err *e)
     t->sent_s = fmin(asked, p->generator);
     t->received_s = fmin(t->sent_s, capacity);
     if (p->trials == p->hiccup_at)
-        t->received_s = fmin(t->received_s, t->sent_s * 0.99);
+        t->received_s = fmin(t->received_s, t->sent_s * (1 - p->hiccup));
     t->loss_pct = 100 * (t->sent_s - t->received_s) / t->sent_s;
     return 0;
 }
@@ -124,9 +125,13 @@ static void noise_moves_the_answer_by_the_noise(void **state)
 static void one_hiccup_does_not_decide(void **state)
 {
     (void)state;
-    for (unsigned at = 2; at < 9; at++) {
-        struct path p = {.capacity = 250e3, .generator = 1e6, .hiccup_at = at};
-        assert_within(search(&p, 0.1).found, 250e3, 0.035);
+    static const double sizes[] = {0.01, 0.04, 0.3, 0.9};
+    for (size_t i = 0; i < PT_COUNT(sizes); i++) {
+        for (unsigned at = 3; at < 9; at++) {
+            struct path p = {
+                .capacity = 250e3, .generator = 1e6, .hiccup_at = at, .hiccup = sizes[i]};
+            assert_within(search(&p, 0.1).found, 250e3, 0.035);
+        }
     }
 }
 
