@@ -65,19 +65,22 @@ def iperf3(place, seconds, *options):
     return {"gbit_s": got["bits_per_second"] / 1e9, "cpu_s_per_GB": (_cpu_s() - before) / (got["bytes"] / 1e9)}
 
 
-def _sockperf(place, seconds, mode, *options):
+def _sockperf(place, seconds, mode, *options, cpus=None):
+    """`cpus` = (client's, server's): placed like pitot's ends, so that the same thing is compared: a scheduler
+    that puts both ends on one CPU answers another question."""
     port = str(free_port())
     both = [option for option in options if option in ("--tcp", "--nonblocked")]
-    server = place.server(["stdbuf", "-oL", "sockperf", "sr", "-i", place.address, "-p", port, *both], r"\[tid")
+    on_client, on_server = [["taskset", "-c", str(cpu)] for cpu in cpus] if cpus else ([], [])
+    server = place.server([*on_server, "stdbuf", "-oL", "sockperf", "sr", "-i", place.address, "-p", port, *both], r"\[tid")
     try:
-        return place.client(["sockperf", mode, "-i", place.address, "-p", port, "-m", "14", "-t",
+        return place.client([*on_client, "sockperf", mode, "-i", place.address, "-p", port, "-m", "14", "-t",
                              str(max(1, round(seconds))), *options], seconds + 10)
     finally:
         server.end()
 
 
 def sockperf_pp(place, seconds, *options):
-    out = _sockperf(place, seconds, "pp", *options)
+    out = _sockperf(place, seconds, "pp", *options, cpus=(0, 1) if os.cpu_count() > 1 else None)
     share = {float(at): float(us) for at, us in re.findall(r"percentile ([\d.]+) =\s+([\d.]+)", out)}
     return {"half_p50_us": share[50.0], "half_p99_us": share[99.0], "half_p99_9_us": share[99.9]}
 
