@@ -96,14 +96,15 @@ static void arrived(struct pt_flow *f, uint8_t *bytes, size_t n, const struct pt
     uint64_t packets = w->shape->chan != PT_CHAN_UDP        ? 0
                        : meta && meta->seg && meta->seg < n ? (n + meta->seg - 1) / meta->seg
                                                             : 1;
+    /* First the workload: an answer does not wait for our book-keeping. */
     struct pt_counters *c = w->c, *fc = &f->st->c[w->phase];
+    w->wl->on_data(f, bytes, n, meta, now);
     c->rx_bytes += n;
     c->rx_packets += packets;
     c->rx_calls++;
     fc->rx_bytes += n;
     fc->rx_packets += packets;
     pt_worker_heard(w, now);
-    w->wl->on_data(f, bytes, n, meta, now);
 }
 
 void pt_worker_deliver(struct pt_flow *f, uint8_t *bytes, size_t n, const struct pt_recv_meta *meta,
