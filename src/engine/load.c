@@ -222,7 +222,7 @@ static int run_child(void *ctx)
         rc = spec.wl->choose(&plan, spec.to, NULL, &e);
     if (rc == 0)
         rc = pt_run(&spec, &r, &e);
-    return tell(c->pipe[1], rc < 0 ? json_pack("{s:s}", "error", e.text) : summary(c, r));
+    return tell(c->pipe[1], rc < 0 || !r ? json_pack("{s:s}", "error", e.text) : summary(c, r));
 }
 
 /* ---- the parent */
