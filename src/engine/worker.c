@@ -145,6 +145,16 @@ static void moderate(struct pt_worker *w)
         prctl(PR_SET_TIMERSLACK, 1);
 }
 
+/* Whether the loop need not sleep: asked for; a moderated receiver sleeps by itself; and operations due
+ * so close to each other that the loop would never sleep between them. */
+static bool polls_anyway(const struct pt_worker *w)
+{
+    const struct pt_shape *s = w->shape;
+    double gap_s = w->paced ? w->job->spec.workers / s->ops_per_s : 1;
+    return s->spin || (w->moderated && w->flow_count <= 8) ||
+           (s->both && gap_s * 1e9 < 2 * (double)PT_SPIN_BEFORE);
+}
+
 static int set_up(struct pt_worker *w, struct pt_err *e)
 {
     const struct pt_job_spec *spec = &w->job->spec;
@@ -162,7 +172,7 @@ static int set_up(struct pt_worker *w, struct pt_err *e)
     moderate(w);
     struct pt_loop_spec loop = {
         .backend = spec->backend,
-        .wait = s->spin || (w->moderated && w->flow_count <= 8) ? PT_WAIT_SPIN : PT_WAIT_BLOCK,
+        .wait = polls_anyway(w) ? PT_WAIT_SPIN : PT_WAIT_BLOCK,
         .recv_size = s->recv_size,
         .ops = 2 * s->flows / spec->workers + 64,
         .spin_before_ns = w->paced || spec->impairment ? PT_SPIN_BEFORE : 0,
