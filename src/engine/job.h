@@ -16,6 +16,7 @@
 #define PT_FLOWS_MAX   65536
 
 struct pt_impairment;
+struct pt_tuple_plan;
 
 struct pt_job_spec {
     enum pt_side side;
@@ -24,11 +25,12 @@ struct pt_job_spec {
     struct pt_shape shape;
     unsigned workers;
     int cpu[PT_WORKERS_MAX];    /* -1: not pinned */
-    bool paired;             /* the peer's worker shares our CPU: give way to it */
+    bool paired;                /* the peer's worker shares our CPU: give way to it */
     enum pt_backend backend;    /* never AUTO here */
     int *fds;                   /* shape.flows descriptors by flow id; taken over; NULL: none */
     int listener;               /* shape.answer_listens: the answering side's; -1 */
     struct pt_addr listener_at; /* asking: where that listens; answering: who may connect */
+    const struct pt_tuple_plan *sources; /* asking: of connections that workers make; NULL: any */
     const struct pt_impairment *impairment; /* `pitot truth`; NULL */
     void *path; /* what the workload's `open` made, inherited by the workers */
 };

@@ -3,13 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/run.h"
 
+#include "base/units.h"
 #include "engine/caps.h"
 #include "engine/channel.h"
 #include "engine/place.h"
 #include "engine/report.h"
+#include "engine/sources.h"
 #include "net/control.h"
 #include "net/dial.h"
-#include "net/tuple.h"
 #include "net/udp.h"
 #include "os/clock.h"
 #include "os/signal.h"
@@ -32,6 +33,7 @@ struct run {
     struct pt_plan plan; /* the spec's, within what the server allows */
     struct pt_shape shape;
     struct pt_place place;
+    struct pt_tuple_plan sources;
     struct pt_control control;
     struct pt_welcome welcome;
     struct pt_job job;
@@ -95,15 +97,11 @@ static int heed_caps(struct run *r, struct pt_err *e)
 static int reach(struct run *r, struct pt_err *e)
 {
     const struct pt_run_spec *s = r->spec;
-    struct pt_addr from = {.len = 0};
-    const struct pt_strs *bind = &r->plan.common.bind;
-    if (bind->n) {
-        int rc = pt_addr_parse(&from, bind->at[0], 0, e);
-        if (rc < 0)
-            return pt_fail_prefix(e, "--bind");
-    }
-    int rc = pt_control_open(&r->control, s->to, bind->n ? &from : NULL, s->secret, s->identity,
-                             &r->welcome, pt_clock_now() + step(r), e);
+    struct pt_addr from;
+    int rc = pt_sources_first(&from, &r->plan.common, s->to, e);
+    if (rc == 0)
+        rc = pt_control_open(&r->control, s->to, &from, s->secret, s->identity, &r->welcome,
+                             pt_clock_now() + step(r), e);
     if (rc < 0)
         return rc;
     r->control_open = true;
@@ -146,32 +144,13 @@ static int propose(struct run *r, struct pt_err *e)
     return 0;
 }
 
-static int plan_sources(struct run *r, struct pt_dial *dial, struct pt_err *e)
+static int plan_sources(struct run *r, struct pt_err *e)
 {
-    const struct pt_common *c = &r->plan.common;
-    for (uint32_t i = 0; i < r->shape.flows; i++)
-        dial[i] = (struct pt_dial){.flow = i, .fd = -1};
-    if (r->shape.chan == PT_CHAN_UNIX || (!c->bind.n && !c->ports.last))
+    if (r->shape.chan == PT_CHAN_UNIX)
         return 0;
-    struct pt_ephemeral free_ports;
-    pt_ephemeral_read(&free_ports);
-    char ports[16];
-    snprintf(ports, sizeof(ports), "%u-%u", c->ports.first, c->ports.last);
-    struct pt_buf bind;
-    pt_buf_init(&bind, 16384);
-    for (uint32_t i = 0; i < c->bind.n; i++)
-        pt_buf_addf(&bind, "%s%s", i ? "," : "", c->bind.at[i]);
-    struct pt_tuple_plan t;
-    int rc = pt_tuple_plan(&t, c->bind.n ? pt_buf_str(&bind) : NULL, c->ports.last ? ports : NULL,
-                           &r->control.peer, 1, &free_ports, e);
-    pt_buf_fini(&bind);
-    if (rc == 0)
-        rc = pt_tuple_check(&t, r->shape.flows, e);
-    for (uint32_t i = 0; rc == 0 && i < r->shape.flows; i++) {
-        struct pt_tuple tuple;
-        pt_tuple_at(&t, i, &tuple);
-        dial[i].from = tuple.from;
-    }
+    int rc = pt_sources_plan(&r->sources, &r->plan.common, &r->control.peer, e);
+    if (rc == 0 && r->sources.capacity)
+        rc = pt_tuple_check(&r->sources, r->shape.flows, e);
     return rc;
 }
 
@@ -183,11 +162,15 @@ static int dial(struct run *r, int *fds, struct pt_err *e)
         return pt_fail(e, -ENOMEM, "no memory for %u flows", r->shape.flows);
     struct pt_sockopts o;
     pt_channel_options(&o, &r->plan.common, &r->shape);
-    int rc = plan_sources(r, d, e);
-    if (rc == 0)
-        rc = pt_dial_flows(d, r->shape.flows,
-                           r->shape.chan == PT_CHAN_UDP ? SOCK_DGRAM : SOCK_STREAM,
-                           &r->control.peer, r->welcome.token, &o, pt_clock_now() + step(r), e);
+    for (uint32_t i = 0; i < r->shape.flows; i++) {
+        struct pt_tuple t = {.from.len = 0};
+        if (r->sources.capacity)
+            pt_tuple_at(&r->sources, i, &t);
+        d[i] = (struct pt_dial){.flow = i, .fd = -1, .from = t.from};
+    }
+    int rc =
+        pt_dial_flows(d, r->shape.flows, r->shape.chan == PT_CHAN_UDP ? SOCK_DGRAM : SOCK_STREAM,
+                      &r->control.peer, r->welcome.token, &o, pt_clock_now() + step(r), e);
     for (uint32_t i = 0; i < r->shape.flows; i++)
         fds[i] = d[i].fd;
     free(d);
@@ -212,8 +195,10 @@ static int start_job(struct run *r, struct pt_err *e)
     int *fds = calloc(r->shape.flows + 1, sizeof(*fds));
     if (!fds)
         return pt_fail(e, -ENOMEM, "no memory for %u flows", r->shape.flows);
-    int rc = 0;
-    if (!r->shape.answer_listens) {
+    int rc = plan_sources(r, e);
+    if (r->sources.capacity)
+        js.sources = &r->sources;
+    if (rc == 0 && !r->shape.answer_listens) {
         js.fds = fds;
         rc = dial(r, fds, e);
     }
@@ -510,6 +495,12 @@ static int make_document(struct run *r, struct pt_result **out, struct pt_err *e
     pt_result_take(res, "local", json_deep_copy(r->spec->identity));
     pt_result_take(res, "peer", json_deep_copy(r->welcome.identity));
     pt_report_make(&rep, res);
+    if (r->slowed_down) {
+        char allowed[PT_UNITS_TEXT];
+        pt_si_show(allowed, sizeof(allowed), r->welcome.caps.max_rate_bits, "bit/s");
+        pt_result_warn(res, "%s allows %s: the transfer was paced at that", r->control.name,
+                       allowed);
+    }
     *out = res;
     return 0;
 }

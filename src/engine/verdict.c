@@ -104,7 +104,9 @@ static void broken_flows(const struct pt_report *rep, struct pt_result *r)
             n++;
             why = h->flows[i].error;
         }
-    if (n) {
+    if (n && rep->shape->answer_listens) { /* each operation has one of its own */
+        pt_result_warn(r, "connections could not be made (%s): see errors", pt_strerror(why));
+    } else if (n) {
         pt_result_warn(r, "%llu of %u connections broke (%s)", (unsigned long long)n,
                        rep->shape->flows, pt_strerror(why));
         pt_result_status(r, PT_RESULT_PARTIAL);

@@ -148,9 +148,15 @@ static int path_mtu(int fd, bool *v4)
     int rc = pt_addr_peer(&peer, fd);
     if (rc < 0)
         return rc;
+    struct pt_addr there = peer;
     pt_addr_unmap(&peer);
     *v4 = pt_addr_family(&peer) == AF_INET;
-    return *v4 ? get_int(fd, IPPROTO_IP, IP_MTU) : get_int(fd, IPPROTO_IPV6, IPV6_MTU);
+    for (bool again = true;; again = false) {
+        int mtu = *v4 ? get_int(fd, IPPROTO_IP, IP_MTU) : get_int(fd, IPPROTO_IPV6, IPV6_MTU);
+        /* Some options (IP_TOS) make a connected socket forget its route until it sends. */
+        if (mtu != -ENOTCONN || !again || connect(fd, &there.sa, there.len) != 0)
+            return mtu;
+    }
 }
 
 int pt_udp_mtu(int fd)

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "workload/bw.h"
 
+#include "engine/sources.h"
 #include "net/sock.h"
 #include "net/udp.h"
 #include "proto/dgram.h"
@@ -33,11 +34,11 @@ int pt_bw_udp_choose(struct pt_plan *plan, const struct pt_addr_list *to, json_t
 {
     const struct pt_bw_opts *o = plan->params;
     struct pt_common *c = &plan->common;
-    struct pt_addr from = {.len = 0};
+    struct pt_addr from;
     unsigned used = 0;
     if (!o->udp || c->size || pt_addr_family(&to->addr[0]) == AF_UNIX)
         return 0;
-    int rc = c->bind.n ? pt_addr_parse(&from, c->bind.at[0], 0, e) : 0;
+    int rc = pt_sources_first(&from, c, to, e);
     if (rc < 0)
         return rc;
     int fd = pt_sock_connect_any(SOCK_DGRAM, to, &from, NULL, PT_NS_MAX, &used, e);

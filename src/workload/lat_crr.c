@@ -9,6 +9,7 @@
 #include "workload/lat.h"
 
 #include "engine/channel.h"
+#include "net/tuple.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct crr {
     size_t size, got;
     int fd;
     pt_ns due, sent;
+    uint64_t made; /* connections so far */
     bool busy;
 };
 
@@ -135,6 +137,17 @@ static void on_connected(struct pt_op *op, int res, bool more)
         pt_flow_sent(f, c->size, 0);
 }
 
+/* No socket, or not from that port: an operation that failed. The next is tried on the next tick.
+ */
+static int refused(struct pt_flow *f, int code, pt_ns due)
+{
+    pt_ns now = pt_loop_now(f->w->loop);
+    pt_flow_started(f, due, now);
+    pt_flow_error(f, PT_OP_CONNECT, due, now, now);
+    f->st->error = code;
+    return f->w->paced ? 1 : 0;
+}
+
 int pt_lat_crr_due(struct pt_flow *f, pt_ns due)
 {
     struct crr *c = f->own;
@@ -143,9 +156,13 @@ int pt_lat_crr_due(struct pt_flow *f, pt_ns due)
     const struct pt_addr *to = &f->w->job->spec.listener_at;
     struct pt_sockopts o;
     pt_channel_options(&o, &f->w->job->spec.plan->common, f->w->shape);
-    int fd = pt_sock_open(SOCK_STREAM, to, NULL, &o, NULL);
+    struct pt_tuple source = {.from.len = 0};
+    if (f->w->job->spec.sources) /* flow after flow, so that no two have one source at once */
+        pt_tuple_at(f->w->job->spec.sources, f->id + c->made * f->w->shape->flows, &source);
+    int fd = pt_sock_open(SOCK_STREAM, to, &source.from, &o, NULL);
+    c->made++;
     if (fd < 0)
-        return fd;
+        return refused(f, fd, due);
     c->fd = fd;
     c->busy = true;
     c->got = 0;

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "workload/pps.h"
 
+#include "engine/sources.h"
 #include "net/udp.h"
 #include "os/link.h"
 #include "os/route.h"
@@ -28,10 +29,9 @@ static bool is_wired(const struct pt_link *l)
 static int find_link(const struct pt_plan *plan, const struct pt_addr_list *to, struct pt_link *l,
                      struct pt_err *e)
 {
-    const struct pt_strs *bind = &plan->common.bind;
-    struct pt_addr from = {.len = 0};
+    struct pt_addr from;
     struct pt_route route;
-    int rc = bind->n ? pt_addr_parse(&from, bind->at[0], 0, e) : 0;
+    int rc = pt_sources_first(&from, &plan->common, to, e);
     for (unsigned i = 0; i < to->n && rc == 0; i++) {
         rc = pt_route_find(&route, &to->addr[i].sa, from.len ? &from.sa : NULL, 0, e);
         if (rc == 0)
