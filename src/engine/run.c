@@ -22,7 +22,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEP_MIN  (2 * PT_S)
+#define STEP_MIN (2 * PT_S)
+/* Connections of a worker from which on the probe decides between the back ends. */
+#define CROWD     16
 #define LEAD_NS   (2 * PT_MS)
 #define REPORT_NS (5 * PT_S)
 #define SHOW_NS   (100 * PT_MS)
@@ -73,6 +75,12 @@ static void choose_backend(struct run *r)
         r->backend = PT_BACKEND_EPOLL;
         snprintf(r->engine_reason, sizeof(r->engine_reason),
                  "one-way transfers make their system calls directly");
+        return;
+    }
+    if (!r->shape.spin && r->shape.flows < CROWD * r->place.workers) {
+        r->backend = PT_BACKEND_EPOLL;
+        snprintf(r->engine_reason, sizeof(r->engine_reason),
+                 "few connections per worker: sleeping in recv(2) itself wakes soonest");
         return;
     }
     size_t size = r->plan.common.size ? (size_t)r->plan.common.size : 64;

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "workload/bw.h"
 
+#include "engine/shape.h"
 #include "engine/sources.h"
 #include "net/sock.h"
 #include "net/udp.h"
@@ -36,9 +37,11 @@ int pt_bw_udp_choose(struct pt_plan *plan, const struct pt_addr_list *to, json_t
     struct pt_common *c = &plan->common;
     struct pt_addr from;
     unsigned used = 0;
-    if (!o->udp || c->size || pt_addr_family(&to->addr[0]) == AF_UNIX)
-        return 0;
-    int rc = pt_sources_first(&from, c, to, e);
+    enum pt_chan_kind chan = PT_CHAN_TCP;
+    int rc = pt_shape_channel(plan, o->udp, &chan, e);
+    if (rc < 0 || chan != PT_CHAN_UDP || c->size || pt_addr_family(&to->addr[0]) == AF_UNIX)
+        return rc;
+    rc = pt_sources_first(&from, c, to, e);
     if (rc < 0)
         return rc;
     int fd = pt_sock_connect_any(SOCK_DGRAM, to, &from, NULL, PT_NS_MAX, &used, e);

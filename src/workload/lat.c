@@ -111,6 +111,22 @@ static uint64_t ring_size(const struct pt_worker *w)
     return n;
 }
 
+/* A closed loop over UDP waits for each lost answer: ten seconds a loss would be most of a test. */
+static int choose(struct pt_plan *plan, const struct pt_addr_list *to, json_t *chosen,
+                  struct pt_err *e)
+{
+    const struct pt_lat_opts *o = plan->params;
+    enum pt_chan_kind chan = PT_CHAN_TCP;
+    int rc = pt_shape_channel(plan, o->udp, &chan, e);
+    (void)to;
+    if (rc < 0 || chan != PT_CHAN_UDP || plan->common.rate.per_s > 0 ||
+        pt_plan_given(plan, "timeout"))
+        return rc;
+    plan->common.timeout = PT_S;
+    pt_choice_add(chosen, "timeout", "1 s", "a lost answer stops its connection for so long");
+    return 0;
+}
+
 static int worker_init(struct pt_worker *w, struct pt_err *e)
 {
     return opts(w)->crr ? pt_lat_crr_worker_init(w, e) : 0;
@@ -480,6 +496,7 @@ const struct pt_workload pt_lat = {
     .yield = "operations_per_s",
     .load = load,
     .shape = shape,
+    .choose = choose,
     .worker_init = worker_init,
     .worker_fini = worker_fini,
     .flow_init = flow_init,
