@@ -112,9 +112,13 @@ static int read_test(struct answer *a, const json_t *test, struct pt_err *e)
         rc = a->wl->reach(&a->plan, PT_ANSWER, &a->session->control->peer, &a->job_spec.shape, e);
     if (rc == 0)
         rc = read_placement(a, test, e);
-    /* A full path stops reading, and only epoll leaves what it has not read in the socket. */
-    if (a->session->impairment && a->job_spec.shape.chan != PT_CHAN_UDP)
-        a->job_spec.backend = PT_BACKEND_EPOLL;
+    /* One worker has one path, so a rate cap is that of the session. A full path stops reading, and
+     * only epoll leaves what it has not read in the socket. */
+    if (a->session->impairment) {
+        a->job_spec.workers = 1;
+        if (a->job_spec.shape.chan != PT_CHAN_UDP)
+            a->job_spec.backend = PT_BACKEND_EPOLL;
+    }
     return rc;
 }
 

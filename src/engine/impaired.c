@@ -101,6 +101,10 @@ void pt_impaired_offer(struct pt_impaired *im, struct pt_flow *f, const uint8_t 
 {
     size_t piece = im->stream ? STREAM_SLOT : meta && meta->seg ? meta->seg : n;
     size_t at = 0;
+    /* A datagram came when the kernel took it, however late we are to look: what is injected does
+     * not depend on who had the CPU meanwhile. */
+    if (meta && meta->kernel_ns)
+        now = pt_clock_of_stamp(meta->kernel_ns);
     do {
         size_t m = n - at < piece ? n - at : piece;
         offer(im, f, bytes ? bytes + at : NULL, m, now); /* NULL: discarded by the kernel */

@@ -123,7 +123,7 @@ static void on_recv(struct pt_recv *r, uint8_t *bytes, ssize_t n, const struct p
     if (PT_LIKELY(n > 0 || (n == 0 && datagram))) {
         if (PT_UNLIKELY(now >= w->boundary_ns))
             cross(w, now);
-        if (meta && meta->kernel_ns && w->phase == PT_PHASE_WARMUP) {
+        if (meta && meta->kernel_ns && w->phase == PT_PHASE_WARMUP && !w->impaired) {
             pt_ns woke = pt_clock_realtime() - meta->kernel_ns;
             pt_hist_record(&w->st->hist[PT_HIST_WAKEUP], (uint64_t)(woke > 0 ? woke : 0));
         }
@@ -152,7 +152,8 @@ int pt_flow_start_receiving(struct pt_flow *f)
         f->rx.into = f->w->recv_block;
         f->rx.into_size = s->recv_size;
     }
-    if (times_wakeups(f->w) && pt_udp_stamp_rx(f->fd, true) == 0)
+    bool impaired = f->w->job->spec.impairment && s->chan == PT_CHAN_UDP;
+    if ((impaired || times_wakeups(f->w)) && pt_udp_stamp_rx(f->fd, true) == 0)
         f->rx.kind = PT_RECV_DGRAM_META;
     return pt_recv_start(f->w->loop, &f->rx);
 }

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define SLOT_SIZE_MAX (1u << 22)
 
@@ -46,7 +47,10 @@ int pt_impair_queue_init(struct pt_impair_queue *q, const struct pt_impair_spec 
     q->free_slots = calloc(slots, sizeof(*q->free_slots));
     q->packets = calloc(slots, sizeof(*q->packets));
     q->heap = calloc(slots, sizeof(*q->heap));
-    q->bytes = malloc((size_t)slots * slot_size);
+    /* Large, and mostly never touched: straight from the kernel, which gives a page when one is. */
+    void *bytes = mmap(NULL, (size_t)slots * slot_size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    q->bytes = bytes == MAP_FAILED ? NULL : bytes;
     if (!q->free_slots || !q->packets || !q->heap || !q->bytes) {
         pt_impair_queue_fini(q);
         return pt_fail(e, -ENOMEM, "no memory for an impaired path of %u packets of %u bytes",
@@ -63,7 +67,8 @@ void pt_impair_queue_fini(struct pt_impair_queue *q)
     free(q->free_slots);
     free(q->packets);
     free(q->heap);
-    free(q->bytes);
+    if (q->bytes)
+        munmap(q->bytes, (size_t)q->slots * q->slot_size);
     *q = (struct pt_impair_queue){0};
 }
 

@@ -24,6 +24,12 @@ pt_ns pt_clock_realtime(void)
     return read_clock(CLOCK_REALTIME);
 }
 
+pt_ns pt_clock_of_stamp(pt_ns realtime)
+{
+    pt_ns now = pt_clock_now(), age = pt_clock_realtime() - realtime;
+    return age > 0 && age < 10 * PT_S ? now - age : now;
+}
+
 pt_ns pt_clock_cpu(void)
 {
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);

@@ -10,6 +10,9 @@
 pt_ns pt_clock_now(void);
 /* CLOCK_REALTIME, nanoseconds since 1970: for timestamps that a person or another host reads. */
 pt_ns pt_clock_realtime(void);
+/* The CLOCK_MONOTONIC instant of something that a kernel timestamp (CLOCK_REALTIME) places in the
+ * recent past; now, when the stamp is not from there (the clock was set meanwhile). */
+pt_ns pt_clock_of_stamp(pt_ns realtime);
 /* CPU time of this process (user + system), nanoseconds. */
 pt_ns pt_clock_cpu(void);
 /* Sleeps until the instant, through signals. */

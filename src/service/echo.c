@@ -122,6 +122,8 @@ int pt_echo_open(struct pt_echo **out, const struct pt_echo_spec *spec, struct p
     snprintf(echo->text, sizeof(echo->text), "%s %s", spec->stream ? "tcp" : "udp",
              pt_addr_print(&at, text));
     list_own_addresses(echo);
+    int stamps = spec->stream ? 0 : pt_udp_stamp_rx(echo->fd, true);
+    (void)stamps; /* without them the instant of the read stands for that of the arrival */
     *out = echo;
     return 0;
 }
@@ -179,8 +181,9 @@ static void on_datagram(struct pt_recv *r, uint8_t *buf, ssize_t n, const struct
         echo->record->refused++;
         return;
     }
-    if (pt_impair_offer(&echo->queue, pt_loop_now(echo->loop), NULL, meta->from, meta->from_len,
-                        buf, (size_t)n) < 0)
+    /* When the kernel took it, however late we are to look. */
+    pt_ns came = meta->kernel_ns ? pt_clock_of_stamp(meta->kernel_ns) : pt_loop_now(echo->loop);
+    if (pt_impair_offer(&echo->queue, came, NULL, meta->from, meta->from_len, buf, (size_t)n) < 0)
         echo->record->refused++;
     send_due(echo);
 }
