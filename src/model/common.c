@@ -215,7 +215,8 @@ const struct pt_opt pt_common_opts[] = {
     {FIELD(cpus, PT_OPT_CUSTOM), .name = "cpus", .metavar = "LIST", .kind = &cpus_kind,
      .group = "This machine", .help = "CPUs to pin the workers to, in order: 0,2,4-7"},
     {FIELD(engine, PT_OPT_ENUM), .name = "engine", .names = engine_names, .fallback = "auto",
-     .help = "event loop: io_uring or epoll; auto measures which is faster here"},
+     .help = "event loop: io_uring or epoll; auto takes the faster one for the test, by a "
+             "probe where it is not known"},
 
     {FIELD(interval, PT_OPT_TIME), .name = "interval", .letter = 'i', .metavar = "T",
      .fallback = "1s", .min = 10000000, .max = 3600ULL * 1000000000, .flags = PT_OPT_PEER,

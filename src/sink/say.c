@@ -59,7 +59,7 @@ static const struct {
     {"operations", "操作数"},
     {"packets", "包数"},
     {"partial", "部分完成"},
-    {"Path", "路径"},
+    {"Path, over the whole run", "路径（整个测试过程）"},
     {"path", "发包路径"},
     {"per second", "每秒"},
     {"placement", "放置"},

@@ -155,7 +155,7 @@ void pt_text_path(struct pt_page *p, const struct pt_result *r)
             t.ink[t.rows] = PT_INK_YELLOW;
         t.rows++;
     }
-    pt_page_heading(p, "Path");
+    pt_page_heading(p, "Path, over the whole run");
     pt_page_table(p, &t);
     for (size_t i = 0; i < json_array_size(path); i++) {
         const json_t *stage = json_array_get(path, i);

@@ -469,7 +469,7 @@ static const struct pt_opt_default lat_defaults[] = {
     {"inflight", .help = "closed loop: requests outstanding per connection"},
     {"size", .help = "bytes of a request and of its answer (default 14, with --one-way 32)"},
     {"timeout", .help = "a request without an answer for so long is an error; it still enters the "
-                        "histogram"},
+                        "histogram; a closed loop over UDP waits 1s unless told otherwise"},
     {0}};
 
 const struct pt_workload pt_lat = {
