@@ -18,8 +18,9 @@ bool pt_caps_slow_down(const struct pt_caps *caps, const struct pt_workload *wl,
     if (!(bits > 0) || s->both || s->ops_per_s > 0)
         return false;
     struct pt_shape slower;
-    plan->common.rate = s->op_bytes ? (struct pt_rate){.per_s = bits / 8 / (double)s->op_bytes}
-                                    : (struct pt_rate){.per_s = bits, .bits = true};
+    plan->common.rate = (struct pt_rate){.per_s = bits, .bits = true};
+    if (s->op_bytes)
+        plan->common.rate = (struct pt_rate){.per_s = bits / 8 / (double)s->op_bytes};
     if (wl->shape(plan, &slower, NULL) < 0) {
         plan->common.rate = (struct pt_rate){0};
         return false;

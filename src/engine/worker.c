@@ -145,8 +145,8 @@ static void moderate(struct pt_worker *w)
         prctl(PR_SET_TIMERSLACK, 1);
 }
 
-/* Whether the loop need not sleep: asked for; a moderated receiver sleeps by itself; and operations due
- * so close to each other that the loop would never sleep between them. */
+/* Whether the loop need not sleep: asked for; a moderated receiver sleeps by itself; and operations
+ * due so close to each other that the loop would never sleep between them. */
 static bool polls_anyway(const struct pt_worker *w)
 {
     const struct pt_shape *s = w->shape;
