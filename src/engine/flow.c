@@ -79,13 +79,19 @@ void pt_flow_probe(struct pt_flow *f)
         f->st->tcp_valid = pt_tcp_info_read(&f->st->tcp_end, f->fd) == 0;
 }
 
+static void sender_ends(struct pt_worker *w)
+{
+    w->senders--;
+    atomic_store(&w->st->senders, w->senders);
+}
+
 void pt_flow_end(struct pt_flow *f, int code)
 {
     struct pt_worker *w = f->w;
     if (f->dead)
         return;
-    if (f->dir & PT_DIR_TX)
-        w->senders -= !f->finished;
+    if ((f->dir & PT_DIR_TX) && !f->finished)
+        sender_ends(w);
     if (f->dir & PT_DIR_RX)
         w->receivers--;
     f->dead = f->finished = true;
@@ -105,7 +111,7 @@ void pt_flow_finish(struct pt_flow *f)
     if (f->finished)
         return;
     f->finished = true;
-    f->w->senders--;
+    sender_ends(f->w);
     if (f->writable.p.active)
         pt_op_cancel(f->w->loop, &f->writable);
     f->w->blocked -= f->blocked;

@@ -187,6 +187,15 @@ bool pt_job_done(struct pt_job *job)
     return true;
 }
 
+uint32_t pt_job_senders(const struct pt_job *job)
+{
+    uint32_t n = 0;
+    for (unsigned i = 0; i < job->spec.workers; i++)
+        if (atomic_load(&job->workers[i].state) < PT_WORKER_DONE)
+            n += atomic_load(&job->workers[i].senders);
+    return n;
+}
+
 bool pt_job_is_broken(struct pt_job *job)
 {
     return killed(job, NULL) < 0 || failure(job, NULL) < 0;

@@ -57,6 +57,8 @@ void pt_job_release(struct pt_job *job, pt_ns start_ns);
 void pt_job_stop(struct pt_job *job, enum pt_stop how);
 /* Whether every worker has ended its work. Clears `news`. */
 bool pt_job_done(struct pt_job *job);
+/* One-way flows of this side that have not sent all yet. */
+uint32_t pt_job_senders(const struct pt_job *job);
 /* Whether a worker has failed or was killed: what is left of the test is not the test. */
 bool pt_job_is_broken(struct pt_job *job);
 /* Whether nothing has moved for so long, in any flow. To be asked again and again. */

@@ -24,11 +24,12 @@
 
 #define STEP_MIN (2 * PT_S)
 /* Connections of a worker from which on the probe decides between the back ends. */
-#define CROWD     16
-#define LEAD_NS   (2 * PT_MS)
-#define REPORT_NS (5 * PT_S)
-#define SHOW_NS   (100 * PT_MS)
-#define ALIVE_NS  PT_S
+#define CROWD      16
+#define LEAD_NS    (2 * PT_MS)
+#define REPORT_NS  (5 * PT_S)
+#define SHOW_NS    (100 * PT_MS)
+#define ALIVE_NS   PT_S
+#define SILENCE_NS (10 * PT_S)
 
 struct run {
     const struct pt_run_spec *spec;
@@ -169,6 +170,7 @@ static int dial(struct run *r, int *fds, struct pt_err *e)
     if (!d)
         return pt_fail(e, -ENOMEM, "no memory for %u flows", r->shape.flows);
     struct pt_sockopts o;
+    (void)!pt_fd_limit_raise(); /* as far as it goes: what is missing fails with a sentence */
     pt_channel_options(&o, &r->plan.common, &r->shape);
     for (uint32_t i = 0; i < r->shape.flows; i++) {
         struct pt_tuple t = {.from.len = 0};
@@ -285,8 +287,8 @@ static void take_message(struct run *r, const json_t *m)
 /* Reads what the peer has said; false when it is lost. */
 static bool listen_to_peer(struct run *r)
 {
-    int rc;
-    while ((rc = pt_control_pending(&r->control)) > 0) {
+    int rc = 0;
+    while (!r->peer_valid && (rc = pt_control_pending(&r->control)) > 0) {
         json_t *m = NULL;
         struct pt_err e = {0};
         if (pt_control_recv(&r->control, &m, 0, &e) < 0) {
@@ -296,7 +298,7 @@ static bool listen_to_peer(struct run *r)
         take_message(r, m);
         json_decref(m);
     }
-    if (rc < 0) {
+    if (rc < 0 && !r->peer_valid) {
         json_t *m = NULL;
         struct pt_err e = {0};
         if (pt_control_recv(&r->control, &m, 0, &e) == 0)
@@ -315,13 +317,16 @@ static void say_alive(struct run *r, pt_ns now)
     if (now - r->told_ns < ALIVE_NS)
         return;
     r->told_ns = now;
-    if (pt_control_send_new(&r->control, json_pack("{s:s}", "type", "alive"), now, &e) < 0)
+    if (pt_control_send_new(&r->control, json_pack("{s:s}", "type", "alive"), now, &e) < 0 &&
+        listen_to_peer(r) && !r->peer_valid)
         broke(r, "%s", e.text);
 }
 
 static bool peer_is_silent(struct run *r, pt_ns now)
 {
-    pt_ns patience = r->plan.common.timeout + 2 * PT_S;
+    pt_ns timeout = r->plan.common.timeout;
+    bool given = pt_plan_given(&r->plan, "timeout"); /* else it may be one for operations only */
+    pt_ns patience = (given || timeout > SILENCE_NS ? timeout : SILENCE_NS) + 2 * PT_S;
     if (now - r->heard_ns < patience)
         return false;
     broke(r, "%s has said nothing for %.0f s (stopped, cut off or hung)", r->control.name,
@@ -383,6 +388,15 @@ static void nap(struct run *r, pt_ns until, bool peer)
         return;
 }
 
+/* Receivers of datagrams see no end of them: it is over when all is sent, at both ends. */
+static bool all_is_sent(const struct run *r, pt_ns now, pt_ns end)
+{
+    const struct pt_shape *s = &r->shape;
+    bool counted = s->bytes || s->ops_per_flow;
+    return !s->both && (counted || now >= end) && (s->forward == s->flows || r->peer_sent) &&
+           !pt_job_senders(&r->job);
+}
+
 /* Until the time is over, everything is done, somebody is lost, or a signal came. */
 static void watch(struct run *r)
 {
@@ -406,8 +420,7 @@ static void watch(struct run *r)
         say_alive(r, now);
         if (!heard || r->broken[0] || pt_signal_count() || peer_is_silent(r, now) || r->peer_valid)
             return;
-        if (pt_job_done(&r->job) || pt_job_is_broken(&r->job) ||
-            (r->peer_sent && (counted || now >= end)))
+        if (pt_job_done(&r->job) || pt_job_is_broken(&r->job) || all_is_sent(r, now, end))
             return;
         if (end != PT_NS_MAX && now >= end + s->tail + 2 * PT_S)
             return;
@@ -446,10 +459,10 @@ static void await_report(struct run *r)
 static void await_workers(struct run *r)
 {
     bool counted = r->shape.bytes || r->shape.ops_per_flow;
-    pt_ns patience = counted ? r->plan.common.timeout + PT_S : 2 * PT_S;
+    pt_ns patience = counted ? r->plan.common.timeout + PT_S : PT_S;
     while (!pt_job_done(&r->job) && pt_signal_count() < 2) {
         pt_ns now = pt_clock_now();
-        if (pt_job_is_stuck(&r->job, now, r->broken[0] ? PT_S : patience))
+        if (pt_job_is_stuck(&r->job, now, r->broken[0] ? PT_S / 2 : patience))
             return;
         nap(r, now + 50 * PT_MS, false);
     }
@@ -462,7 +475,8 @@ static void wind_down(struct run *r)
     pt_job_stop(&r->job, r->broken[0] ? PT_STOP_NOW : PT_STOP_SEND);
     if (!r->broken[0] && !r->peer_valid &&
         pt_control_send_new(&r->control, json_pack("{s:s}", "type", "stop"), pt_clock_now() + PT_S,
-                            &e) < 0)
+                            &e) < 0 &&
+        listen_to_peer(r) && !r->peer_valid)
         broke(r, "%s", e.text);
     await_report(r);
     if (r->broken[0])
@@ -559,6 +573,8 @@ int pt_run(const struct pt_run_spec *spec, struct pt_result **out, struct pt_err
         watch(r);
         wind_down(r);
         rc = make_document(r, out, e);
+    } else if (r->control_open) {
+        rc = pt_control_lost(&r->control, rc, e);
     }
     release(r);
     return rc;

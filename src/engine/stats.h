@@ -83,6 +83,7 @@ struct pt_worker_stat {
     _Atomic int state; /* enum pt_worker_state */
     _Atomic uint32_t flows_ready;
     _Atomic uint32_t flows_open;
+    _Atomic uint32_t senders; /* flows that have not sent all yet */
     struct pt_counters c[PT_PHASES];
     uint64_t late;       /* answers that came after their operation had timed out */
     uint64_t tx_refused; /* datagrams that the kernel did not take; not among tx_packets */

@@ -121,13 +121,18 @@ static void outcome(const struct pt_report *rep, struct pt_result *r)
         pt_result_warn(r, "partial: %s", rep->broken);
         pt_result_status(r, PT_RESULT_PARTIAL);
     }
-    if (rep->interrupted) {
+    bool before = rep->interrupted && h->window_s <= 0;
+    if (before)
+        pt_result_warn(r, "interrupted in the warm-up: nothing was measured");
+    else if (rep->interrupted)
         pt_result_warn(r, "interrupted after %.2f s: these are the figures until then",
                        h->window_s);
-        pt_result_status(r, PT_RESULT_PARTIAL);
-    }
+    if (rep->interrupted)
+        pt_result_status(r, before ? PT_RESULT_FAILED : PT_RESULT_PARTIAL);
     broken_flows(rep, r);
     uint64_t moved = c->ok + c->tx_bytes + c->rx_bytes;
+    if (before)
+        return;
     if (!moved || (rep->shape->both && c->ops && !c->ok)) {
         pt_result_warn(r, "no operation succeeded");
         pt_result_status(r, PT_RESULT_FAILED);

@@ -119,6 +119,7 @@ static int open_flows(struct pt_worker *w, struct pt_err *e)
         w->receivers += (f->dir & PT_DIR_RX) != 0;
     }
     atomic_store(&w->st->flows_open, w->flow_count);
+    atomic_store(&w->st->senders, w->senders);
     return 0;
 }
 

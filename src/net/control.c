@@ -242,6 +242,17 @@ int pt_control_recv(struct pt_control *c, json_t **out, pt_ns deadline, struct p
     return 0;
 }
 
+int pt_control_lost(struct pt_control *c, int rc, struct pt_err *e)
+{
+    struct pt_err why = {0};
+    json_t *message = NULL;
+    if (rc != -EPIPE && rc != -ECONNRESET)
+        return rc;
+    int last = pt_control_recv(c, &message, 0, &why);
+    json_decref(message);
+    return last == 0 || last == -ETIMEDOUT ? rc : pt_fail(e, last, "%s", why.text);
+}
+
 int pt_control_expect(struct pt_control *c, const char *type, json_t **out, pt_ns deadline,
                       struct pt_err *e)
 {

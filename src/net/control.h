@@ -38,6 +38,10 @@ int pt_control_send(struct pt_control *c, const json_t *message, pt_ns deadline,
 int pt_control_send_new(struct pt_control *c, json_t *message, pt_ns deadline,
                         struct pt_err *e) PT_MUST_USE;
 
+/* A send failed with `rc`: when the peer is gone, what it said last is the better reason, or that
+ * it said nothing at all. Returns the code that stands then. What else it had sent is lost. */
+int pt_control_lost(struct pt_control *c, int rc, struct pt_err *e);
+
 /* The next message, the caller's reference. -ETIMEDOUT; -ECONNRESET: the peer is gone, with or
  * without an orderly end; -EPROTO: it does not speak pitot; -EMSGSIZE; -EINTR; or the code of its
  * error message, with its reason in the sentence. */

@@ -163,8 +163,7 @@ static int start(struct dialling *d, struct attempt *a, struct pt_dial *dial, pt
     *a = (struct attempt){.dial = dial, .again = PT_NS_MAX};
     int fd = pt_sock_open(d->type, d->server, dial->from.len ? &dial->from : NULL, d->opts, e);
     if (fd == -EMFILE)
-        return pt_fail(e, fd, "flow %u: out of file descriptors; raise the limit (ulimit -n)",
-                       dial->flow);
+        return pt_fail(e, fd, "out of file descriptors; raise the limit (ulimit -n)");
     if (fd < 0)
         return fd;
     dial->fd = fd;

@@ -205,6 +205,7 @@ int pt_control_open(struct pt_control *c, const struct pt_addr_list *to, const s
         c->in.limit = PT_CONTROL_MAX;
         return 0;
     }
+    rc = pt_control_lost(c, rc, e);
     pt_control_fini(c);
     pt_welcome_fini(w);
     return rc;

@@ -136,8 +136,10 @@ void pt_bw_udp_data(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t se
     struct udp_flow *u = f->own;
     for (size_t at = 0; at < n; at += seg) {
         size_t size = n - at < seg ? n - at : seg;
-        if (size < PT_DGRAM_HEADER)
+        if (size < PT_DGRAM_HEADER) { /* the rest of a counted transfer: too short for a number */
+            f->st->seq.unique++;
             continue;
+        }
         uint64_t head = pt_get64(bytes + at);
         bool measured = head >> 63;
         pt_seq_see(&u->seq, head & ~((uint64_t)1 << 63), measured ? &f->st->seq : &u->scrap);

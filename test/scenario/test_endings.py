@@ -103,7 +103,7 @@ def test_a_signal_in_the_warm_up_ends_it_with_a_report():
         for process in begun.values():
             process.signal(signal.SIGTERM)
         for run in finish_all(lab, begun, 3).values():
-            doc = partial(run, "interrupted", rc=130, statuses=("partial", "failed"))
+            doc = partial(run, "interrupted in the warm-up", rc=130, statuses=("failed",))
             assert doc["totals"]["ok"] == 0 and doc["duration_s"] < 0.1, doc["totals"]
 
 
@@ -114,7 +114,7 @@ def test_a_signal_before_the_start_and_a_second_one():
         process.signal(signal.SIGINT)
         run = lab.finish(process, 1)
         refused(run, "interrupted", rc=130)
-        process = lab.begin(0, "bw", "-r", "20mbit", "-d", "20s", "-q")
+        process = lab.begin(0, "bw", "-r", "20mbit", "-d", "20s", "--warmup", "0s", "-q")
         time.sleep(0.8)
         process.signal(signal.SIGINT)
         time.sleep(0.02)
@@ -187,21 +187,25 @@ def test_a_session_is_killed_and_the_server_serves_on():
 def test_a_worker_is_killed_or_hangs():
     deeds = {"killed here": (signal.SIGKILL, False, "worker 0 was killed by signal 9", 2),
              "killed there": (signal.SIGKILL, True, "worker 0 was killed by signal 9", 2),
-             "hangs here": (signal.SIGSTOP, False, "worker 0 did not end in time", 7),
+             "hangs here": (signal.SIGSTOP, False, "worker 0 did not end in time", 9),
              "hangs there": (signal.SIGSTOP, True, "worker 0 did not end in time|no report", 9)}
     with Local() as lab:
-        serve = lab.serve(0)
-        for name, (number, there, needle, seconds) in deeds.items():
+        servers = {name: lab.serve(0) for name in deeds}
+
+        def run(name):
+            number, there, needle, seconds = deeds[name]
+            serve = servers[name]
             process = lab.begin(0, "bw", "-r", "20mbit", "-t", "1", "--timeout", "1s", serve.at("127.0.0.1"), "-d",
                                 "2s", "--warmup", "0s", "-q")
-            session = until(lambda: sessions(serve))[-1]
+            session, = until(lambda: sessions(serve))
             worker, = until(lambda: children(session if there else process.pid))
-            time.sleep(0.6)
+            time.sleep(0.8)
             os.kill(worker, number)
-            run = lab.finish(process, seconds)
-            partial(run, needle)
+            partial(lab.finish(process, seconds), needle)
             until(lambda: not sessions(serve), 6)
-        good(lab.pitot(0, "lat", serve.at("127.0.0.1"), *SHORT))
+            good(lab.pitot(0, "lat", serve.at("127.0.0.1"), *SHORT))
+        with concurrent.futures.ThreadPoolExecutor(len(deeds)) as pool:
+            list(pool.map(run, deeds))
 
 
 # ---- the network
@@ -234,7 +238,10 @@ def test_an_outage_in_the_middle_is_a_stall_and_not_an_end():
             found = [(float(m.group(1)), float(m.group(2))) for m in stalls if m]
             assert found and 1.2 < found[0][0] < 4.5 and 0.3 < found[0][1] < 2.5, (name, doc["warnings"])
             assert abs(doc["duration_s"] - 5) < 0.1, (name, doc["duration_s"])
-        assert doc["latency"]["max_us"] > 1.2e6 or doc["totals"]["errors"]["send"] > 0, doc["latency"]
+            if name == "lat":  # an open loop: what was due in the outage waited
+                assert doc["latency"]["max_us"] > 1.2e6, doc["latency"]
+            if name == "lat -u":
+                assert doc["totals"]["errors"]["timeout"] + doc["totals"]["errors"]["send"] > 0, doc["totals"]
 
 
 @limit(30)
@@ -281,8 +288,8 @@ def test_a_stopped_client_loses_its_session_and_blocks_nobody():
         began = time.monotonic()
         good(lab.pitot(0, "lat", at, *SHORT))
         good(lab.pitot(0, "lat", "-u", at, *SHORT))
-        until(lambda: not sessions(serve), 8)
-        assert time.monotonic() - began > 2, "the deadline is the time limit and three seconds"
+        until(lambda: not sessions(serve), 15)
+        assert time.monotonic() - began > 8, "the deadline is ten seconds"
         for process in begun.values():
             os.killpg(process.pid, signal.SIGCONT)
         for run in finish_all(lab, begun, 5).values():
@@ -300,7 +307,10 @@ def test_two_hundred_short_runs_leave_nothing_behind():
         at, before = serve.at("127.0.0.1"), fds(serve.pid)
 
         def run(i):
-            done = lab.pitot(0, *tests[i % len(tests)], at, "-d", "200ms", "--warmup", "0s", "-q")
+            for _ in range(3):  # a busy machine may hold a process up for longer than a run lasts
+                done = lab.pitot(0, *tests[i % len(tests)], at, "-d", "200ms", "--warmup", "0s", "-q")
+                if "no operation succeeded" not in (done.doc or {"warnings": ()})["warnings"]:
+                    break
             good(done)
             return done.seconds
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -309,7 +319,7 @@ def test_two_hundred_short_runs_leave_nothing_behind():
         until(lambda: not sessions(serve), 2)
         assert fds(serve.pid) == before, f"{fds(serve.pid)} descriptors, {before} before"
         lines = [line for line in serve.lines if " session_end " in line]
-        assert len(lines) == 200 and all("status=ok" in line for line in lines), lines[:3]
+        assert 200 <= len(lines) < 210 and all("status=ok" in line for line in lines), lines[:3]
 
 
 def test_a_server_that_comes_back_serves_again():
@@ -563,6 +573,7 @@ def test_counted_transfers_are_exact_at_the_receiver():
             doc = good(lab.pitot(0, "bw", *kind, *way, "--bytes", str(n), "-c", str(c), at, "-q"))
             parts = doc.get("directions", [doc])
             for part in parts:
+                assert part["totals"].get("lost_packets", 0) == 0, (case, part["totals"])
                 assert part["totals"]["rx_bytes"] == part["totals"]["tx_bytes"] == n, (case, part["totals"])
             assert doc["totals"]["rx_bytes"] == n * len(parts), (case, doc["totals"])
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
