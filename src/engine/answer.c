@@ -143,9 +143,11 @@ static int take_flows(struct answer *a, struct pt_err *e)
     uint32_t n = a->job_spec.shape.flows;
     struct pt_session_flow *flows = calloc(n + 1, sizeof(*flows));
     a->fds = calloc(n + 1, sizeof(*a->fds));
-    int rc = flows && a->fds ? 0 : pt_fail(e, -ENOMEM, "no memory for %u flows", n);
-    if (rc == 0)
-        rc = pt_session_take_flows(a->session, flows, 0, n, pt_clock_now() + STEP_NS, e);
+    if (!flows || !a->fds) {
+        free(flows);
+        return pt_fail(e, -ENOMEM, "no memory for %u flows", n);
+    }
+    int rc = pt_session_take_flows(a->session, flows, 0, n, pt_clock_now() + STEP_NS, e);
     if (rc == 0) {
         for (uint32_t i = 0; i < n; i++)
             a->fds[i] = flows[i].fd;

@@ -157,6 +157,14 @@ static void on_reply_sent(struct pt_op *op, int res, bool more)
     }
     f->out[f->out_at].len = 0;
     f->out_at = !f->out_at;
+    if (f->held) {
+        f->held = false;
+        int rc = pt_recv_resume(f->w->loop, &f->rx);
+        if (rc < 0) {
+            pt_flow_end(f, rc);
+            return;
+        }
+    }
     if (f->out[f->out_at].len) {
         int rc = send_rest(f);
         if (rc < 0)
@@ -183,10 +191,23 @@ static int gather(struct pt_flow *f, struct pt_flow_out *o, const uint8_t *bytes
     return 0;
 }
 
+/* The answering end reads no further requests while so many bytes of answers wait to be sent: TCP
+ * then tells the asking end. What one receive may still bring fits (worker.c, out_size). */
+static void hold_back(struct pt_flow *f)
+{
+    if (f->w->job->spec.side != PT_ANSWER || f->held || f->out[!f->out_at].len < PT_OUT_HELD)
+        return;
+    pt_recv_pause(f->w->loop, &f->rx);
+    f->held = true;
+}
+
 static int send_stream(struct pt_flow *f, const uint8_t *bytes, size_t n)
 {
-    if (f->reply.p.active)
-        return gather(f, &f->out[!f->out_at], bytes, n);
+    if (f->reply.p.active) {
+        int rc = gather(f, &f->out[!f->out_at], bytes, n);
+        hold_back(f);
+        return rc;
+    }
     ssize_t sent = 0;
     if (f->w->job->spec.backend == PT_BACKEND_EPOLL) {
         sent = send(f->fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -246,11 +267,13 @@ bool pt_flow_passing(const struct pt_flow *f, int rc)
 /* Until the next tick. */
 static void pause_flow(struct pt_flow *f)
 {
+    f->w->blocked += !f->blocked;
     f->blocked = f->paused = true;
 }
 
 void pt_flow_resume(struct pt_flow *f)
 {
+    f->w->blocked -= f->blocked;
     f->blocked = f->paused = false;
     if (f->w->shape->both && !f->w->paced)
         pt_flow_next(f);

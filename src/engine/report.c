@@ -129,7 +129,7 @@ static void put_direction(const struct pt_report *rep, const struct direction *d
     }
     snprintf(b, sizeof(b), "%srates.", base);
     set(r, b, "tx_bits_per_s", t, rate((double)d->tx.tx_bytes * 8, d->tx_s));
-    set(r, b, "rx_bits_per_s", x, rate((double)d->rx.rx_bytes * 8, d->rx_s));
+    set(r, b, "rx_bits_per_s", x && d->rx_s > 0, rate((double)d->rx.rx_bytes * 8, d->rx_s));
     if (packets) {
         set(r, b, "tx_packets_per_s", t, rate((double)d->tx.tx_packets, d->tx_s));
         set(r, b, "rx_packets_per_s", x, rate((double)d->rx.rx_packets, d->rx_s));
@@ -472,7 +472,7 @@ static void generator(const struct pt_report *rep, struct pt_result *r)
             pt_result_warn(r, "the generator reached %.4g of %.4g operations/s asked for", got,
                            asked);
         }
-        if (p99 > LATE_NS && asked > 0) {
+        if (rep->shape->both && p99 > LATE_NS && asked > 0) {
             valid = false;
             pt_result_warn(
                 r,

@@ -113,6 +113,30 @@ static void broken_flows(const struct pt_report *rep, struct pt_result *r)
     }
 }
 
+/* Failures deserve a word, and those that no network loss explains make the result partial. */
+static void failed_operations(const struct pt_report *rep, struct pt_result *r)
+{
+    const struct pt_counters *c = &rep->local->c[PT_PHASE_MEASURE];
+    uint64_t failed = pt_counters_errors(c), open = c->ops - c->ok - failed;
+    if (failed) {
+        char kinds[160] = "";
+        size_t at = 0;
+        for (unsigned i = 0; i < PT_OP_ERRORS && at < sizeof(kinds); i++)
+            if (c->errors[i])
+                at += (size_t)snprintf(kinds + at, sizeof(kinds) - at, "%s%s %llu", at ? ", " : "",
+                                       pt_op_error_names[i], (unsigned long long)c->errors[i]);
+        pt_result_warn(r, "%llu of %llu operations failed: %s", (unsigned long long)failed,
+                       (unsigned long long)c->ops, kinds);
+        if (failed > c->errors[PT_OP_TIMEOUT])
+            pt_result_status(r, PT_RESULT_PARTIAL);
+    }
+    if (rep->shape->both && c->ops > c->ok + failed && open * 100 > c->ops)
+        pt_result_warn(r,
+                       "%llu of %llu operations had no answer when the test ended: the percentiles "
+                       "are those of the others",
+                       (unsigned long long)open, (unsigned long long)c->ops);
+}
+
 static void outcome(const struct pt_report *rep, struct pt_result *r)
 {
     const struct pt_half *h = rep->local;
@@ -130,6 +154,7 @@ static void outcome(const struct pt_report *rep, struct pt_result *r)
     if (rep->interrupted)
         pt_result_status(r, before ? PT_RESULT_FAILED : PT_RESULT_PARTIAL);
     broken_flows(rep, r);
+    failed_operations(rep, r);
     uint64_t moved = c->ok + c->tx_bytes + c->rx_bytes;
     if (before)
         return;

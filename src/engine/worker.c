@@ -193,7 +193,9 @@ static int set_up(struct pt_worker *w, struct pt_err *e)
             return rc;
     }
     const struct pt_common *c = &spec->plan->common;
-    w->out_size = (size_t)c->size * (c->inflight < 64 ? c->inflight + 1 : 64) + 65536;
+    /* Requests may be this many; answers wait up to PT_OUT_HELD and what one receive adds. */
+    w->out_size = (size_t)c->size * (c->inflight < 64 ? c->inflight + 1 : 64) + PT_OUT_HELD +
+                  s->recv_size + 65536;
     let_block(w);
     if (w->wl->worker_init)
         rc = w->wl->worker_init(w, e);
@@ -275,6 +277,16 @@ static void tear_down(struct pt_worker *w)
     free(w->flows);
 }
 
+/* An open loop that was stopped owes the operations that were due and never begun. */
+static void count_never_started(struct pt_worker *w)
+{
+    if (!w->paced || !w->shape->both || w->shape->ops_per_flow)
+        return;
+    uint64_t owed = pt_pacer_due(&w->pacer, w->end_ns - 1, UINT32_MAX);
+    w->st->c[PT_PHASE_MEASURE].ops += owed;
+    w->st->c[PT_PHASE_MEASURE].errors[PT_OP_BACKLOG] += owed;
+}
+
 int pt_worker_main(struct pt_job *job, unsigned index)
 {
     struct pt_worker w = {.job = job,
@@ -291,6 +303,7 @@ int pt_worker_main(struct pt_job *job, unsigned index)
             atomic_store(&w.st->state, PT_WORKER_RUNNING);
             w.st->begun_ns = w.start_ns;
             rc = pt_worker_turn(&w);
+            count_never_started(&w);
             if (rc < 0)
                 pt_fail(&e, rc, "worker %u: event loop: %s", index, pt_strerror(rc));
             pt_worker_close_window(&w, pt_loop_touch(w.loop));

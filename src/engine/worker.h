@@ -19,6 +19,7 @@ struct pt_flow {
     unsigned dir;   /* enum pt_dir */
     int send_flags; /* MSG_DONTWAIT, or 0 where the one bulk flow may block */
     bool blocked;   /* waits until it can send again */
+    bool held;      /* reads no more until its answers are sent */
     bool paused;    /* … until the next tick */
     bool finished;  /* starts no more operations */
     bool dead;      /* broken or ended: not touched any more */

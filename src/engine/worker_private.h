@@ -9,6 +9,8 @@
 
 /* Precise instants: the loop wakes this early and polls. */
 #define PT_SPIN_BEFORE (100 * PT_US)
+/* Bytes of answers that may wait before a flow reads no more. */
+#define PT_OUT_HELD ((size_t)64 << 10)
 
 /* The silence up to `now`, when it is the longest so far. */
 static inline void pt_worker_silent(struct pt_worker_stat *st, pt_ns now)

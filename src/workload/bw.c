@@ -66,6 +66,12 @@ static int check_transfer(const struct pt_plan *p, struct pt_err *e)
     return 0;
 }
 
+/* What --requests and --rate in operations count when no size is given. */
+static size_t stream_block(const struct pt_common *c)
+{
+    return c->rate.per_s > 0 ? paced_block(c) : PT_BW_BLOCK;
+}
+
 static int check(const struct pt_plan *p, struct pt_err *e)
 {
     const struct pt_bw_opts *o = p->params;
@@ -89,7 +95,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
     if (rc < 0)
         return rc;
     bool udp = chan == PT_CHAN_UDP;
-    size_t block = c->size ? (size_t)c->size : udp ? 1472 : paced_block(c);
+    size_t block = c->size ? (size_t)c->size : udp ? 1472 : stream_block(c);
     double ops = c->rate.bits ? c->rate.per_s / 8 / (double)block : c->rate.per_s;
     *s = (struct pt_shape){
         .chan = chan,
@@ -129,6 +135,8 @@ static int worker_init(struct pt_worker *w, struct pt_err *e)
         return rc;
     b->open = true;
     size_t fixed = c->size ? (size_t)c->size : w->paced ? paced_block(c) : 0;
+    if (c->requests && !fixed)
+        fixed = PT_BW_BLOCK;
     pt_bw_tune_init(&b->tuner, opts(w), fixed, w->paced ? 0 : w->shape->warmup);
     char text[256];
     pt_bw_tune_text(&b->tuner, text, sizeof(text));

@@ -20,6 +20,7 @@ struct pt_bw_opts {
 /* ---- choosing block size and method by measurement, during the warm-up (bw_tune.c) */
 
 #define PT_BW_CANDIDATES 16
+#define PT_BW_BLOCK      ((size_t)256 << 10) /* when nothing is measured */
 
 struct pt_bw_candidate {
     enum pt_bulk_method how;

@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_BLOCK ((size_t)256 << 10)
-#define SLICE_MIN     (12 * PT_MS)
-#define WARMUP_SHARE  0.85
+#define SLICE_MIN    (12 * PT_MS)
+#define WARMUP_SHARE 0.85
 
 static void add(struct pt_bw_tuner *t, enum pt_bulk_method how, size_t block)
 {
@@ -37,7 +36,7 @@ void pt_bw_tune_init(struct pt_bw_tuner *t, const struct pt_bw_opts *o, size_t f
         add(t, PT_BULK_SPLICE, fixed ? fixed : 512 << 10);
     }
     t->how = how;
-    t->block = fixed ? fixed : DEFAULT_BLOCK;
+    t->block = fixed ? fixed : PT_BW_BLOCK;
     t->slice = (pt_ns)((double)warmup * WARMUP_SHARE / (2 * t->n + 1));
     t->settled = t->n == 1 || t->slice < SLICE_MIN;
     t->rounds_left = 2;

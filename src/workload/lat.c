@@ -29,9 +29,11 @@ struct lat_flow {
     struct slot *ring;
     uint8_t *message; /* one request; at the answering end the request so far */
     size_t got;       /* stream: bytes of the present message */
-    pt_ns best_ns;    /* --one-way: fastest round trip of this second */
+    /* --one-way: the estimate in use and the fastest round trip it is from; the best of this second
+     */
+    pt_ns used_ns, best_ns, best_offset;
     pt_ns second_began;
-    pt_ns offset, offset_error;
+    pt_ns offset;
     bool offset_known;
 };
 
@@ -214,6 +216,16 @@ static void advance_oldest(struct lat_flow *l)
         l->oldest++;
 }
 
+static void use_offset(struct pt_flow *f, pt_ns network, pt_ns offset)
+{
+    struct lat_flow *l = f->own;
+    l->used_ns = network;
+    l->offset = offset;
+    l->offset_known = true;
+    f->w->st->offset_ns = offset;
+    f->w->st->offset_error_ns = network / 2 + 1;
+}
+
 /* Cristian's estimate: of the round trips of a second the fastest has the least room for error,
  * which is half of what the network took of it. */
 static void learn_offset(struct pt_flow *f, const uint8_t *m, pt_ns now)
@@ -223,18 +235,19 @@ static void learn_offset(struct pt_flow *f, const uint8_t *m, pt_ns now)
     pt_ns network = (now - t1) - (t3 - t2);
     if (network < 0 || t3 < t2)
         return;
-    if (now - l->second_began > PT_S) {
+    pt_ns offset = ((t2 - t1) + (t3 - now)) / 2;
+    if (now - l->second_began > PT_S) { /* clocks drift: what this second found replaces what was */
+        if (l->best_ns < 4 * l->used_ns)
+            use_offset(f, l->best_ns, l->best_offset);
         l->second_began = now;
-        l->best_ns = PT_NS_MAX;
+        l->best_ns = PT_NS_MAX / 4;
     }
     if (network < l->best_ns) {
         l->best_ns = network;
-        l->offset = ((t2 - t1) + (t3 - now)) / 2;
-        l->offset_error = network / 2 + 1;
-        l->offset_known = true;
-        f->w->st->offset_ns = l->offset;
-        f->w->st->offset_error_ns = l->offset_error;
+        l->best_offset = offset;
     }
+    if (!l->offset_known || network < l->used_ns)
+        use_offset(f, network, offset);
     if (f->w->phase != PT_PHASE_MEASURE)
         return;
     pt_ns forward = t2 - t1 - l->offset, backward = now - t3 + l->offset;
