@@ -42,6 +42,9 @@ static void cross(struct pt_worker *w, pt_ns now)
     while (now >= w->boundary_ns) {
         if (w->phase == PT_PHASE_WARMUP) {
             w->phase = PT_PHASE_MEASURE;
+            /* What the warm-up still owes is not carried into the window. */
+            while (w->paced && pt_pacer_next(&w->pacer) < w->measure_ns)
+                pt_pacer_take(&w->pacer);
             w->boundary_ns = w->end_ns;
             pt_usage_self(&st->usage_begin);
             w->heap_before = mallinfo2().uordblks;
