@@ -117,7 +117,7 @@ static void section(struct pt_buf *out, const struct section *s)
 static void head(struct pt_buf *out)
 {
     static const char *const synopsis[] = {SYNOPSIS};
-    pt_buf_addf(out, ".TH \"pitot\" 1 \"\" \"pitot %s\" \"User commands\"\n", PT_VERSION);
+    pt_manual_man_title("pitot", out);
     pt_buf_adds(out, ".SH NAME\npitot \\- measures networks: bandwidth, packets per second, "
                      "latency\n.SH SYNOPSIS\n");
     for (size_t i = 0; i < PT_COUNT(synopsis); i++) {

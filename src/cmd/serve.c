@@ -37,7 +37,8 @@ const struct pt_opt pt_serve_opts[] = {
     {OPTION(max_connections, PT_OPT_U32), .name = "max-connections", .metavar = "N", .min = 1,
      .help = "connections of one session (default: no limit)"},
     {OPTION(max_rate, PT_OPT_RATE), .name = "max-rate", .metavar = "R",
-     .help = "bits per second that a session may ask for, such as 1gbit (default: no limit)"},
+     .help = "bits per second that a session may move, such as 1gbit; transfers are paced to it "
+             "(default: no limit)"},
     {OPTION(max_duration, PT_OPT_TIME), .name = "max-duration", .metavar = "T", .min = PT_MS,
      .help = "a session is ended after T (default: no limit)"},
     {0}};

@@ -37,6 +37,11 @@ static const struct pt_manual manual = {
     .command = "truth",
     .summary = "a server with known delay, loss and stalls, to check any load tool",
     .usage = "[options]",
+    .about =
+        "Answers `pitot bw`, `pps` and `lat` as `pitot serve` does, but does known things to the "
+        "packets that come to it: what the tool then reports should be just that. With --echo it "
+        "sends back what any other tool sends. SIGINT or SIGTERM ends it; it then tells what it "
+        "injected, and how exactly.",
     .examples = "pitot truth --stall 100ms/1s\tfor pitot lat HOST\n"
                 "pitot truth --echo udp:7000 --delay 5ms --loss every:100\tfor any tool"};
 

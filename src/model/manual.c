@@ -238,11 +238,20 @@ void pt_manual_man_examples(const char *text, struct pt_buf *out)
     }
 }
 
+/* Without hyphenation and justification: values must stay as they are typed. */
+void pt_manual_man_title(const char *name, struct pt_buf *out)
+{
+    pt_buf_adds(out, ".TH \"");
+    roff(out, name);
+    pt_buf_addf(out, "\" 1 \"\" \"pitot %s\" \"User commands\"\n.nh\n.ad l\n", PT_VERSION);
+}
+
 void pt_manual_man(const struct pt_manual *m, const struct pt_opts *sets, size_t n,
                    struct pt_buf *out)
 {
-    pt_buf_addf(out, ".TH \"pitot\\-%s\" 1 \"\" \"pitot %s\" \"User commands\"\n", m->command,
-                PT_VERSION);
+    char name[64];
+    snprintf(name, sizeof(name), "pitot-%s", m->command);
+    pt_manual_man_title(name, out);
     pt_buf_addf(out, ".SH NAME\npitot\\-%s \\- ", m->command);
     roff(out, m->summary);
     pt_buf_addf(out, "\n.SH SYNOPSIS\n\\fBpitot %s\\fR ", m->command);

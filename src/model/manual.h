@@ -21,8 +21,9 @@ void pt_manual_help(const struct pt_manual *m, const struct pt_opts *sets, size_
 void pt_manual_man(const struct pt_manual *m, const struct pt_opts *sets, size_t n,
                    struct pt_buf *out);
 
-/* For pages written elsewhere: one line of plain text, `code` in bold, as roff; a section EXAMPLES
- * from text like pt_manual's `examples`. */
+/* For pages written elsewhere: what a page begins with; one line of plain text, `code` in bold, as
+ * roff; a section EXAMPLES from text like pt_manual's `examples`. */
+void pt_manual_man_title(const char *name, struct pt_buf *out);
 void pt_manual_roff(struct pt_buf *out, const char *text, size_t n);
 void pt_manual_man_examples(const char *text, struct pt_buf *out);
 

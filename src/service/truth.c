@@ -27,12 +27,14 @@ const struct pt_opt pt_truth_path_opts[] = {
              "250 ms), 2s@3s (once, 3 s after the first packet)"},
     {PT_OPT_FIELD(struct pt_impair_spec, loss, PT_OPT_CUSTOM), .name = "loss", .metavar = "L",
      .kind = &chance,
-     .help = "packets disappear: 1%, every:100, burst:1%:25% (a burst begins, ends)"},
+     .help = "packets disappear: 1%, every:100, burst:1%:25% (a burst begins with 1 %, and ends "
+             "with 25 % per packet)"},
     {PT_OPT_FIELD(struct pt_impair_spec, dup, PT_OPT_CUSTOM), .name = "dup", .metavar = "L",
      .kind = &chance, .help = "packets leave twice: 1%, every:100"},
     {PT_OPT_FIELD(struct pt_impair_spec, reorder, PT_OPT_CUSTOM), .name = "reorder", .metavar = "R",
      .kind = &reorder,
-     .help = "every Nth is held back by packets or a time: every:50:by:3, every:50:by:2ms"},
+     .help = "every Nth packet is held back, by packets or a time: every:50:by:3, "
+             "every:50:by:2ms"},
     {PT_OPT_FIELD(struct pt_impair_spec, overtake, PT_OPT_BOOL), .name = "overtake",
      .help = "delays are independent: a packet may pass an earlier one"},
     {PT_OPT_FIELD(struct pt_impair_spec, rate, PT_OPT_CUSTOM), .name = "rate-cap", .metavar = "R",
@@ -41,11 +43,12 @@ const struct pt_opt pt_truth_path_opts[] = {
              "100mbit:queue:20ms"},
     {PT_OPT_FIELD(struct pt_impair_spec, clock_offset, PT_OPT_CUSTOM), .name = "clock-offset",
      .metavar = "T", .kind = &clock_offset,
-     .help = "this server's clock is ahead by T (or -T behind)"},
+     .help = "this server's clock is ahead by T, or behind by T with -T (lat --one-way)"},
     {PT_OPT_FIELD(struct pt_impair_spec, clock_drift_ppm, PT_OPT_CUSTOM), .name = "clock-drift",
-     .metavar = "D", .kind = &clock_drift, .help = "and runs fast: 50ppm, or slow: -50ppm"},
+     .metavar = "D", .kind = &clock_drift,
+     .help = "this server's clock runs fast: 50ppm, or slow: -50ppm"},
     {PT_OPT_FIELD(struct pt_impair_spec, seed, PT_OPT_COUNT), .name = "seed", .metavar = "N",
-     .fallback = "1", .help = "of the random numbers: the same seed injects the same"},
+     .fallback = "1", .help = "seed of the random numbers: the same one injects the same"},
     {0}};
 
 static const struct {
