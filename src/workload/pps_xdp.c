@@ -116,9 +116,11 @@ int pt_pps_door_open(struct pt_pps_way *way, const struct pt_job_spec *spec, str
     door->queues = way->link.rx_queues ? way->link.rx_queues : 1;
     door->lone_cpu = pt_cpu_allowed(&cpus, NULL) == 0 && cpus.n == 1;
     door->senders = calloc(door->flows, sizeof(*door->senders));
-    int rc = door->senders ? 0 : pt_fail(e, -ENOMEM, "no memory for %u flows", door->flows);
-    if (rc == 0)
-        rc = attach(door, &way->link, spec, e);
+    if (!door->senders) {
+        pt_pps_door_close(door);
+        return pt_fail(e, -ENOMEM, "no memory for %u flows", door->flows);
+    }
+    int rc = attach(door, &way->link, spec, e);
     for (uint32_t id = 0; rc == 0 && id < door->flows; id++)
         rc = admit(door, id, spec->fds[id], e);
     if (rc < 0)
@@ -182,7 +184,7 @@ static int open_rings(struct pt_worker *w, unsigned queue, bool sends, struct pt
 static int adopt_flows(struct pt_worker *w, struct pt_pps_rings *r, struct pt_err *e)
 {
     uint32_t flows = w->shape->flows, others = flows - w->flow_count, at = 0;
-    r->flow = pt_worker_alloc(w, flows * sizeof(*r->flow));
+    r->flow = pt_worker_alloc(w, flows * sizeof(void *));
     struct pt_flow *extra = pt_worker_alloc(w, others * sizeof(*extra) + 1);
     struct pt_pps_flow *owns = pt_worker_alloc(w, others * sizeof(*owns) + 1);
     if (!r->flow || !extra || !owns)
