@@ -118,7 +118,7 @@ int pt_pps_door_open(struct pt_pps_way *way, const struct pt_job_spec *spec, str
     door->senders = calloc(door->flows, sizeof(*door->senders));
     if (!door->senders) {
         pt_pps_door_close(door);
-        return pt_fail(e, -ENOMEM, "no memory for %u flows", door->flows);
+        return pt_fail(e, -ENOMEM, "no memory for %u flows", spec->shape.flows);
     }
     int rc = attach(door, &way->link, spec, e);
     for (uint32_t id = 0; rc == 0 && id < door->flows; id++)
