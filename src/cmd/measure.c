@@ -5,7 +5,9 @@
 
 #include "cmd/live.h"
 #include "cmd/output.h"
+#include "engine/place.h"
 #include "engine/rounds.h"
+#include "engine/sources.h"
 #include "model/expect.h"
 #include "net/identity.h"
 #include "os/signal.h"
@@ -114,15 +116,26 @@ static int conclude(struct measure *m, struct pt_result *r, int argc, const char
 /* What can be seen to be wrong before anything is opened. */
 static int check(struct measure *m, struct pt_err *e)
 {
-    int rc = m->wl->shape(&m->plan, &m->shape, e);
+    int rc = pt_output_check(&m->plan.common, e);
+    if (rc == 0)
+        rc = m->wl->shape(&m->plan, &m->shape, e);
     if (rc < 0)
         return rc;
+    if (pt_plan_given(&m->plan, "bytes") && !m->shape.bytes)
+        return pt_fail(e, -EINVAL, "--bytes must be at least 1");
     if (m->plan.common.boost.until_p99 && !m->shape.both)
         return pt_fail(e, -EINVAL,
                        "--boost: %s has no latencies that until:p99>T could look at; "
                        "use until:flat",
                        m->wl->form.manual.command);
     return 0;
+}
+
+/* What was asked of this machine, as far as it can be seen before the server is reached. */
+static int check_here(const struct measure *m, struct pt_err *e)
+{
+    int rc = pt_place_check(&m->plan.common, e);
+    return rc < 0 ? rc : pt_sources_check(&m->plan.common, &m->to, m->shape.flows, e);
 }
 
 static int measure_with(struct measure *m, int argc, const char *const *argv)
@@ -141,11 +154,18 @@ static int measure_with(struct measure *m, int argc, const char *const *argv)
     rc = pt_signals_install(&e);
     if (rc == 0)
         rc = find_target(m, &e);
+    bool misused = rc == -EINVAL && m->plan.target[0]; /* a name unknown to the resolver is not */
+    if (rc == 0) {
+        rc = check_here(m, &e);
+        misused = rc == -EINVAL || rc == -EADDRNOTAVAIL;
+    }
     if (rc == 0)
         rc = choose(m, &e);
     if (rc == 0)
         rc = run(m, &result, &e);
     pt_output_quiet_down(&m->output);
+    if (rc < 0 && misused)
+        return pt_cmd_complain(manual, &e, PT_EXIT_USAGE);
     if (rc < 0)
         return pt_cmd_complain(manual, &e, pt_signal_seen() ? PT_EXIT_INTERRUPTED : PT_EXIT_FAILED);
     int status = conclude(m, result, argc, argv);

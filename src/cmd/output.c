@@ -160,6 +160,17 @@ static void summary_path(const char *path, char *out, size_t cap)
         snprintf(out, cap, "%s.summary", path);
 }
 
+int pt_output_check(const struct pt_common *c, struct pt_err *e)
+{
+    char summary[PT_PATH_LEN + 16];
+    summary_path(c->csv, summary, sizeof(summary));
+    if (c->csv[0] && !is_stdout(c->csv) && !strcmp(summary, c->json))
+        return pt_fail(e, -EINVAL,
+                       "--json %s is where --csv %s stores its totals: give one another name",
+                       c->json, c->csv);
+    return 0;
+}
+
 static int store_csv(const struct pt_output *o, const struct pt_result *r, const char *path)
 {
     char summary[PT_PATH_LEN + 16];

@@ -19,6 +19,9 @@ struct pt_output {
     struct pt_progress progress;
 };
 
+/* -EINVAL when one of the files of --csv is also the one of --json. */
+int pt_output_check(const struct pt_common *c, struct pt_err *e) PT_MUST_USE;
+
 void pt_output_init(struct pt_output *o, const struct pt_common *c);
 
 /* One live line and, on a terminal, the bar; nothing with --quiet. Times as in progress.h. */

@@ -29,19 +29,28 @@ static void pin_pairs(struct pt_place *p, const struct pt_shape *s, const struct
                            : "each pair on one CPU");
 }
 
+int pt_place_check(const struct pt_common *c, struct pt_err *e)
+{
+    struct pt_cpu_list allowed;
+    int rc = c->cpus.n ? pt_cpu_allowed(&allowed, e) : 0;
+    for (unsigned i = 0; rc == 0 && i < c->cpus.n; i++)
+        if (!pt_cpu_has(&allowed, c->cpus.cpu[i]))
+            return pt_fail(e, -EINVAL, "--cpus: CPU %u is not usable here; usable are 0-%u",
+                           c->cpus.cpu[i], allowed.n - 1);
+    return rc;
+}
+
 int pt_place_plan(struct pt_place *p, const struct pt_shape *s, const struct pt_common *c,
                   bool same_machine, unsigned peer_cpus, struct pt_err *e)
 {
     *p = (struct pt_place){.same_machine = same_machine};
     struct pt_cpu_list allowed;
-    int rc = pt_cpu_allowed(&allowed, e);
+    int rc = pt_place_check(c, e);
+    if (rc == 0)
+        rc = pt_cpu_allowed(&allowed, e);
     if (rc < 0)
         return rc;
     const struct pt_cpu_list *l = c->cpus.n ? &c->cpus : &allowed;
-    for (unsigned i = 0; i < l->n; i++)
-        if (!pt_cpu_has(&allowed, l->cpu[i]))
-            return pt_fail(e, -EINVAL, "--cpus: CPU %u is not usable here; usable are 0-%u",
-                           l->cpu[i], allowed.n - 1);
     unsigned most = smaller(l->n, PT_WORKERS_MAX);
     if (same_machine && (s->spin || s->polls) && l->n > 1)
         most = l->n / 2; /* two spinning ends cannot share a CPU */

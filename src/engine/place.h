@@ -21,6 +21,9 @@ struct pt_place {
     char note[160]; /* when --workers was clipped; "" */
 };
 
+/* -EINVAL when --cpus names a CPU that this process may not use. */
+int pt_place_check(const struct pt_common *c, struct pt_err *e) PT_MUST_USE;
+
 /* `peer_cpus` 0: the peer did not say. */
 int pt_place_plan(struct pt_place *p, const struct pt_shape *s, const struct pt_common *c,
                   bool same_machine, unsigned peer_cpus, struct pt_err *e) PT_MUST_USE;

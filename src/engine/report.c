@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/report.h"
 
+#include "base/units.h"
 #include "host/path.h"
 
 #include <stdio.h>
@@ -350,8 +351,12 @@ static void flows(const struct pt_report *rep, struct pt_result *r)
     pt_result_real(r, "fairness.jain", squares > 0 ? sum * sum / (n * squares) : 0);
     pt_result_real(r, "fairness.min_bits_per_s", least);
     pt_result_real(r, "fairness.max_bits_per_s", most);
-    const struct pt_half *tx = rep->shape->forward ? rep->local : rep->peer;
-    if (tx)
+    /* With --bidir the flows start at two ends, whose clocks nothing here compares. */
+    const struct pt_shape *shape = rep->shape;
+    bool two_ends = !shape->both && shape->forward > 0 && shape->forward < shape->flows;
+    const struct pt_half *tx = shape->forward ? rep->local : rep->peer;
+    pt_result_null(r, "fairness.start_skew_us");
+    if (tx && !two_ends)
         pt_result_real(r, "fairness.start_skew_us", tx->start_skew_s * 1e6);
 }
 
@@ -469,16 +474,18 @@ static void generator(const struct pt_report *rep, struct pt_result *r)
                got = rate((double)h->c[PT_PHASE_MEASURE].ops, h->window_s);
         if (asked > 0 && got < 0.99 * asked && !rep->broken && h->window_s > 0.1) {
             valid = false;
-            pt_result_warn(r, "the generator reached %.4g of %.4g operations/s asked for", got,
-                           asked);
+            char did[PT_UNITS_TEXT], due[PT_UNITS_TEXT];
+            pt_result_warn(r, "the generator reached %s of %s operations/s asked for",
+                           pt_number_show(did, sizeof(did), got),
+                           pt_number_show(due, sizeof(due), asked));
         }
         if (rep->shape->both && p99 > LATE_NS && asked > 0) {
+            char late_by[PT_UNITS_TEXT];
             valid = false;
-            pt_result_warn(
-                r,
-                "the generator was late: 1 %% of operations started %.3g ms or more after "
-                "they were due; latencies still count from the due instant",
-                (double)p99 / 1e6);
+            pt_result_warn(r,
+                           "the generator was late: 1 %% of operations started %s or more after "
+                           "they were due; latencies still count from the due instant",
+                           pt_time_show(late_by, sizeof(late_by), (double)p99 / 1e9));
         }
     }
     pt_result_bool(r, "generator.valid", valid);

@@ -45,3 +45,18 @@ int pt_sources_first(struct pt_addr *from, const struct pt_common *c, const stru
     }
     return rc;
 }
+
+int pt_sources_check(const struct pt_common *c, const struct pt_addr_list *to, uint64_t flows,
+                     struct pt_err *e)
+{
+    int rc = -EINVAL;
+    for (unsigned i = 0; i < to->n && rc < 0; i++) {
+        struct pt_tuple_plan t;
+        if (pt_addr_family(&to->addr[i]) == AF_UNIX)
+            return 0;
+        rc = pt_sources_plan(&t, c, &to->addr[i], e);
+        if (rc == 0 && t.capacity)
+            rc = pt_tuple_check(&t, flows, e);
+    }
+    return rc;
+}

@@ -16,4 +16,8 @@ int pt_sources_plan(struct pt_tuple_plan *t, const struct pt_common *c, const st
 int pt_sources_first(struct pt_addr *from, const struct pt_common *c, const struct pt_addr_list *to,
                      struct pt_err *e) PT_MUST_USE;
 
+/* Whether `flows` have tuples towards any of the addresses: else -EINVAL or -EADDRNOTAVAIL. */
+int pt_sources_check(const struct pt_common *c, const struct pt_addr_list *to, uint64_t flows,
+                     struct pt_err *e) PT_MUST_USE;
+
 #endif

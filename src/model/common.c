@@ -118,6 +118,8 @@ static int parse_ports(const char *text, void *field, struct pt_err *e)
 {
     struct pt_ports p = {0};
     size_t n = strcspn(text, "-");
+    if (n && strspn(text, "0") == n)
+        return pt_fail(e, -EINVAL, "0 is no port; the lowest is 1");
     const char *last = text[n] ? text + n + 1 : text;
     if (parse_port(text, n, &p.first) < 0 || parse_port(last, strlen(last), &p.last) < 0 ||
         p.first > p.last)
@@ -191,8 +193,8 @@ const struct pt_opt pt_common_opts[] = {
     {FIELD(repeat, PT_OPT_U32), .name = "repeat", .metavar = "N", .fallback = "1", .min = 1,
      .max = 1000, .help = "run the whole test N times: median, spread, and whether they agree"},
 
-    {FIELD(via, PT_OPT_STRING), .name = "via", .metavar = "CHAIN", .flags = PT_OPT_PEER,
-     .group = "Path", .help = "channel: tcp or udp"},
+    {FIELD(via, PT_OPT_STRING), .name = "via", .metavar = "CHANNEL", .flags = PT_OPT_PEER,
+     .group = "Path", .help = "what carries the test: tcp, or udp, which is the same as --udp"},
     {FIELD(bind, PT_OPT_LIST), .name = "bind", .metavar = "ADDR[,...]", .flags = PT_OPT_COMMAS,
      .help = "source addresses; connections are spread over several"},
     {FIELD(ports, PT_OPT_CUSTOM), .name = "ports", .metavar = "A-B", .kind = &ports_kind,

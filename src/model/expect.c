@@ -143,8 +143,8 @@ static int parse_time_value(const char *metric, const char *text, struct pt_expe
     if (!pt_real_parse(text, &bare, NULL)) {
         /* `p99<5` would mean seconds to one reader and microseconds to another. */
         if (!ends_with(x->path, metric) && bare > 0)
-            return pt_fail(e, -EINVAL, "--expect: say the unit of the time, such as %s%s%sms",
-                           metric, op_texts[x->op], text);
+            return pt_fail(e, -EINVAL, "say the unit of the time, such as %s%s%sms", metric,
+                           op_texts[x->op], text);
         x->value = bare;
         return 0;
     }
@@ -159,7 +159,7 @@ static int parse_rate_value(const char *text, struct pt_expect *x, struct pt_err
     struct pt_rate rate = {0};
     int rc = pt_rate_parse(text, &rate, e);
     if (!rc && rate.bits && !ends_with(x->path, "_bits_per_s"))
-        return pt_fail(e, -EINVAL, "--expect: %s does not count bits", x->path);
+        return pt_fail(e, -EINVAL, "%s does not count bits", x->path);
     x->value = rate.per_s;
     return rc;
 }
@@ -174,7 +174,8 @@ static int parse_plain_value(const char *text, struct pt_expect *x, struct pt_er
     return rc;
 }
 
-static int parse_value(const char *metric, const char *text, struct pt_expect *x, struct pt_err *e)
+/* The value behind the operator, in the unit that the figure has. */
+static int read_value(const char *metric, const char *text, struct pt_expect *x, struct pt_err *e)
 {
     if (units_per_second(x->path) > 0)
         return parse_time_value(metric, text, x, e);
@@ -189,6 +190,14 @@ static int parse_value(const char *metric, const char *text, struct pt_expect *x
         return rc;
     }
     return parse_plain_value(text, x, e);
+}
+
+static int parse_value(const char *metric, const char *text, struct pt_expect *x, struct pt_err *e)
+{
+    int rc = read_value(metric, text, x, e);
+    if (rc < 0)
+        pt_fail_prefix(e, "--expect");
+    return rc;
 }
 
 static void copy_trimmed(char *out, size_t cap, const char *from, size_t n)

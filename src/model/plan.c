@@ -82,6 +82,9 @@ int pt_plan_parse(struct pt_plan *p, int argc, const char *const *argv, struct p
     rc = take_target(p, &args, e);
     if (rc < 0)
         return rc;
+    if (p->common.secret_file[0] && !p->target[0])
+        return pt_fail(e, -EINVAL,
+                       "--secret-file is for a server that was started elsewhere: name HOST");
     rc = pt_plan_check(p, e);
     if (rc < 0)
         return rc;
@@ -132,8 +135,8 @@ static int check_load(const struct pt_plan *p, struct pt_err *e)
         return pt_fail(e, -EINVAL,
                        "--requests and --duration contradict each other: give the one "
                        "that shall end the run");
-    if (!c->requests && c->duration <= 0)
-        return pt_fail(e, -EINVAL, "--duration must be longer than 0s (or give --requests N)");
+    if (!c->requests && c->duration < PT_MS)
+        return pt_fail(e, -EINVAL, "--duration must be at least 1ms (or give --requests N)");
     if (pt_plan_given(p, "rate") && !(c->rate.per_s > 0))
         return pt_fail(e, -EINVAL, "--rate must be more than 0; without --rate the loop is closed");
     if (pt_plan_given(p, "arrivals") && !open)
@@ -150,6 +153,10 @@ static int check_rest(const struct pt_plan *p, struct pt_err *e)
     const struct pt_common *c = &p->common;
     if (c->ipv4 && c->ipv6)
         return pt_fail(e, -EINVAL, "-4 and -6 contradict each other: leave both out for either");
+    if (pt_plan_given(p, "json") && !c->json[0])
+        return pt_fail(e, -EINVAL, "--json needs the name of a file, or - for stdout");
+    if (pt_plan_given(p, "csv") && !c->csv[0])
+        return pt_fail(e, -EINVAL, "--csv needs the name of a file, or - for stdout");
     if (!strcmp(c->json, "-") && !strcmp(c->csv, "-"))
         return pt_fail(e, -EINVAL, "--json and --csv cannot both go to stdout: give one a file");
     if (c->json[0] && strcmp(c->json, "-") != 0 && !strcmp(c->json, c->csv))

@@ -186,10 +186,19 @@ static int fresh_socket(int type, int family, const struct pt_sockopts *o, struc
     return rc;
 }
 
+/* A path where something else than a socket is. */
+static bool is_other_file(const struct pt_addr *at)
+{
+    struct stat st;
+    return pt_addr_family(at) == AF_UNIX && at->un.sun_path[0] &&
+           lstat(at->un.sun_path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
 static int bind_failure(const struct pt_addr *at, int code, struct pt_err *e)
 {
     char text[PT_ADDR_TEXT];
-    const char *advice = code == -EADDRINUSE ? "; another program has it (ss -lntup shows which)"
+    const char *advice = is_other_file(at)     ? "; it is there and is no socket"
+                         : code == -EADDRINUSE ? "; another program has it (ss -lntup shows which)"
                          : code == -EADDRNOTAVAIL ? "; it is no address of this host (ip address)"
                          : code == -EACCES        ? "; ports below 1024 need root or "
                                                     "CAP_NET_BIND_SERVICE"
@@ -259,7 +268,7 @@ static int connect_failure(const struct pt_addr *to, int code, struct pt_err *e)
         advice = "; its queue of waiting connections is full";
         break;
     case -ENOENT:
-        advice = "; there is no such socket";
+        advice = "; start `pitot serve --listen unix:PATH`";
         break;
     case -ETIMEDOUT:
         advice = "; no answer: is the host up, and does a firewall let the port through?";
@@ -303,8 +312,12 @@ int pt_sock_connect_any(int type, const struct pt_addr_list *to, const struct pt
                         const struct pt_sockopts *o, pt_ns deadline, unsigned *used,
                         struct pt_err *e)
 {
-    int rc = pt_fail(e, -EDESTADDRREQ, "connect: no address was given");
+    bool bound = from && from->len;
+    int rc = pt_fail(e, -EDESTADDRREQ, "connect: no address was given%s",
+                     bound ? " that goes with the source address" : "");
     for (unsigned i = 0; i < to->n; i++) {
+        if (bound && pt_addr_family(from) != pt_addr_family(&to->addr[i]))
+            continue;
         /* A silent address must leave time for those behind it. */
         pt_ns now = pt_clock_now(), share = deadline;
         if (deadline != PT_NS_MAX && deadline > now)

@@ -66,7 +66,13 @@ def test_what_is_wrong_is_refused_in_one_line():
              (["lat", "-d", "5 minutes"], "expected a time"), (["lat", "-n5", "-d5"], "contradict"),
              (["pps", "--size=-1"], "expected bytes"), (["bw", "--html=x"], "unknown option --html"),
              (["lat", "-c"], "needs a value"), (["lat", "a", "b"], "one target at a time"),
-             (["lat", "--expect", "p98<1ms"], "unknown figure"), (["lat", "--expect", "p99<1"], "say the unit")]
+             (["lat", "--expect", "p98<1ms"], "unknown figure"), (["lat", "--expect", "p99<1"], "say the unit"),
+             (["bw", "--bytes", "0"], "--bytes must be"), (["lat", "--secret-file", "x"], "name HOST"),
+             (["lat", "--json", "x.summary.csv", "--csv", "x.csv"], "give one another name"),
+             (["lat", "127.0.0.1:99999"], "port"), (["lat", "[::1"], "expected [v6]"), (["lat", "::1", "-4"], "-4"),
+             (["lat", "127.0.0.1", "-6"], "-6"), (["lat", "fe80::1"], "needs its interface"),
+             (["lat", "--cpus", "1000"], "CPU 1000 is not usable"), (["lat", "--bind", "::1", "127.0.0.1"], "IPv4"),
+             (["lat", "--ports", "20000-20001", "-c", "5"], "do not fit"), (["lat", "--ports", "0-10"], "0 is no port")]
     for words, needle in wrong:
         r = run(*words)
         assert r.returncode == 2 and not r.stdout, (words, r)

@@ -119,7 +119,12 @@ static void contradictions_are_refused(void **state)
         const char *argv[6], *needle;
     } bad[] = {
         {{"-n5", "-d5s"}, "--requests and --duration contradict"},
-        {{"-d0"}, "--duration must be longer than 0s"},
+        {{"-d0"}, "--duration must be at least 1ms"},
+        {{"-d100us"}, "--duration must be at least 1ms"},
+        {{"--secret-file=x"}, "name HOST"},
+        {{"--json="}, "--json needs the name of a file"},
+        {{"--csv="}, "--csv needs the name of a file"},
+        {{"--expect=p99<5mbit"}, "--expect: "},
         {{"--arrivals=poisson"}, "it needs --rate R"},
         {{"--inflight=4", "-r100"}, "--inflight limits a closed loop"},
         {{"-r0"}, "--rate must be more than 0"},
@@ -136,7 +141,7 @@ static void contradictions_are_refused(void **state)
         {{"--boost=conns:5,every:1ms"}, "every: expected 100ms"},
         {{"--boost=foo:5"}, "expected conns:N"},
         {{"--ports=5-4"}, "expected a range of ports"},
-        {{"--ports=0-4"}, "expected a range of ports"},
+        {{"--ports=0-4"}, "0 is no port"},
         {{"--ports=1-70000"}, "expected a range of ports"},
         {{"--ports=1-"}, "expected a range of ports"},
         {{"--ports=1-2-3"}, "expected a range of ports"},
@@ -205,7 +210,8 @@ static void the_peer_gets_its_share_and_no_more(void **state)
     struct pt_err e = {0};
     assert_int_equal(pt_plan_init(&p, &probe, NULL), 0);
     assert_int_equal(pt_plan_init(&q, &probe, NULL), 0);
-    assert_int_equal(PARSE(&p, NULL, "-u", "-c3", "-r", "10gbit", "-n7", "--secret-file=x"), 0);
+    assert_int_equal(PARSE(&p, NULL, "-u", "-c3", "-r", "10gbit", "-n7", "--secret-file=x", "h"),
+                     0);
     json_t *o = pt_plan_to_peer(&p);
     assert_null(json_object_get(o, "secret_file"));
     assert_null(json_object_get(o, "expect"));
