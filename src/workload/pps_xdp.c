@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define TX_FRAMES  1024
-#define RX_FRAMES  4096 /* of a queue; fewer where all queues together would have more than … */
+#define RX_FRAMES  2048 /* of a queue; fewer where all queues together would have more than … */
 #define RX_MOST    32768
 #define BATCH      64
 #define QUEUES_MAX 64
