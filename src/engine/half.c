@@ -282,6 +282,13 @@ const struct pt_point *pt_sampler_take(struct pt_sampler *s, const struct pt_job
     return p;
 }
 
+void pt_sampler_last(struct pt_sampler *s, const struct pt_job *job, pt_ns now)
+{
+    const struct pt_point *p = s->series.n ? &s->series.at[s->series.n - 1] : NULL;
+    if (!p || p->t_s < p->span_s / 2) /* none, or only of the warm-up */
+        (void)pt_sampler_take(s, job, now);
+}
+
 void pt_sampler_close(struct pt_sampler *s)
 {
     free(s->series.at);

@@ -95,6 +95,8 @@ struct pt_sampler {
 
 int pt_sampler_open(struct pt_sampler *s, struct pt_err *e) PT_MUST_USE;
 /* Adds a point that ends at `now`; returns it, valid until the next call. */
+/* A run shorter than an interval has one point too: its whole window. */
+void pt_sampler_last(struct pt_sampler *s, const struct pt_job *job, pt_ns now);
 const struct pt_point *pt_sampler_take(struct pt_sampler *s, const struct pt_job *job, pt_ns now);
 /* Everything before `window_ns` is dropped: the warm-up. */
 void pt_sampler_close(struct pt_sampler *s);

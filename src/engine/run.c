@@ -571,6 +571,7 @@ int pt_run(const struct pt_run_spec *spec, struct pt_result **out, struct pt_err
         rc = go(r, e);
     if (rc == 0) {
         watch(r);
+        pt_sampler_last(&r->sampler, &r->job, pt_clock_now());
         wind_down(r);
         rc = make_document(r, out, e);
     } else if (r->control_open) {
