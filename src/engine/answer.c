@@ -286,7 +286,11 @@ static int attend(struct answer *a, struct pt_err *e)
                   : timeout < PATIENCE_MAX ? timeout
                                            : PATIENCE_MAX;
     a->interval = a->plan.common.interval < TICK_NS ? a->plan.common.interval : TICK_NS;
-    a->tick_ns = atomic_load(&a->job.shared->start_ns) + a->interval;
+    /* Points end where the warm-up does, as the client's. */
+    pt_ns start = atomic_load(&a->job.shared->start_ns);
+    a->tick_ns = start + a->job_spec.shape.warmup % a->interval;
+    if (a->tick_ns <= start)
+        a->tick_ns += a->interval;
     a->heard_ns = pt_clock_now();
     for (;;) {
         pt_ns now = pt_clock_now();
@@ -310,6 +314,7 @@ static int attend(struct answer *a, struct pt_err *e)
 static int send_report(struct answer *a, struct pt_err *e)
 {
     struct pt_err worker = {0};
+    pt_sampler_last(&a->sampler, &a->job, pt_clock_now());
     pt_job_stop(&a->job, PT_STOP_NOW);
     /* What a worker said when it broke is in the half. */
     int broken = pt_job_finish(&a->job, pt_clock_now() + PT_S, &worker);
