@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "host/path.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,14 +221,18 @@ static json_t *number_or_null(bool known, double v)
     return known ? json_real(v) : json_null();
 }
 
+/* The peer's point that ends nearest to `t_s`, of the window. */
 static const struct pt_point *peer_point(const struct pt_report *rep, double t_s)
 {
+    const struct pt_point *nearest = NULL;
     for (uint32_t i = 0; rep->peer && i < rep->peer->series.n; i++) {
         const struct pt_point *p = &rep->peer->series.at[i];
-        if (p->t_s > t_s - p->span_s / 2 && p->t_s <= t_s + p->span_s / 2)
-            return p;
+        if (p->t_s < p->span_s / 2 || fabs(p->t_s - t_s) > p->span_s / 2)
+            continue;
+        if (!nearest || fabs(p->t_s - t_s) < fabs(nearest->t_s - t_s))
+            nearest = p;
     }
-    return NULL;
+    return nearest;
 }
 
 static void series(const struct pt_report *rep, struct pt_result *r)
