@@ -10,14 +10,16 @@ import ssl
 import subprocess
 import threading
 import time
+import traceback
 
 from lab import Lab, Local, binary, check_document
 from tap import limit
 
 SHORT = ("-d", "200ms", "--warmup", "100ms", "-q")
+FEW = ("-n", "5", "--warmup", "0s", "-q")  # ends when it is done, on the busiest machine
 # Gentle loads: many at once fit on a machine.
 GENTLE = {"bw": ["bw", "-r", "20mbit"], "bw -R": ["bw", "-R", "-r", "20mbit"], "bw -u": ["bw", "-u", "-r", "20mbit"],
-          "pps": ["pps", "-r", "2k", "-c", "3"], "lat": ["lat", "-r", "500"], "lat -u": ["lat", "-u"]}
+          "pps": ["pps", "-r", "2k", "-c", "3"], "lat": ["lat", "-r", "500"], "lat -u": ["lat", "-u", "-r", "500"]}
 
 
 def children(pid):
@@ -123,7 +125,7 @@ def test_a_signal_before_the_start_and_a_second_one():
         partial(run, "interrupted", rc=130)
 
 
-def test_signals_while_waiting_for_the_report():
+def signals_while_waiting_for_the_report():
     with Local() as lab:
         serve = lab.serve(0)
         process = lab.begin(0, "lat", serve.at("127.0.0.1"), "-r", "100", "-d", "500ms", "--warmup", "0s", "-q")
@@ -160,20 +162,19 @@ def victims_of(deed, seconds, needle, *options):
         return serve
 
 
-def test_the_server_is_killed():
+def the_server_is_killed():
     victims_of(lambda serve: serve.signal(signal.SIGKILL), 3, "closed the connection|reset|peer lost")
 
 
-def test_the_server_is_ended():
+def the_server_is_ended():
     victims_of(lambda serve: serve.signal(signal.SIGTERM), 3, "closed the connection|reset|peer lost")
 
 
-@limit(30)
-def test_the_server_is_stopped():
+def the_server_is_stopped():
     victims_of(lambda serve: os.killpg(serve.pid, signal.SIGSTOP), 6, "said nothing for 3 s|no report", "--timeout", "1s")
 
 
-def test_a_session_is_killed_and_the_server_serves_on():
+def a_session_is_killed_and_the_server_serves_on():
     with Local() as lab:
         serve = lab.serve(0)
         process = lab.begin(0, "lat", serve.at("127.0.0.1"), "-r", "100", "-d", "20s", "--warmup", "0s", "-q")
@@ -181,10 +182,10 @@ def test_a_session_is_killed_and_the_server_serves_on():
         time.sleep(0.6)
         os.kill(session, signal.SIGKILL)
         partial(lab.finish(process, 2), "closed the connection|reset|peer lost")
-        good(lab.pitot(0, "lat", serve.at("127.0.0.1"), *SHORT))
+        good(lab.pitot(0, "lat", serve.at("127.0.0.1"), *FEW))
 
 
-def test_a_worker_is_killed_or_hangs():
+def a_worker_is_killed_or_hangs():
     deeds = {"killed here": (signal.SIGKILL, False, "worker 0 was killed by signal 9", 2),
              "killed there": (signal.SIGKILL, True, "worker 0 was killed by signal 9", 2),
              "hangs here": (signal.SIGSTOP, False, "worker 0 did not end in time", 9),
@@ -203,15 +204,14 @@ def test_a_worker_is_killed_or_hangs():
             os.kill(worker, number)
             partial(lab.finish(process, seconds), needle)
             until(lambda: not sessions(serve), 6)
-            good(lab.pitot(0, "lat", serve.at("127.0.0.1"), *SHORT))
+            good(lab.pitot(0, "lat", serve.at("127.0.0.1"), *FEW))
         with concurrent.futures.ThreadPoolExecutor(len(deeds)) as pool:
             list(pool.map(run, deeds))
 
 
 # ---- the network
 
-@limit(40)
-def test_the_network_is_cut_for_good():
+def the_network_is_cut_for_good():
     with Lab() as lab:
         serve = lab.serve(1)
         begun = begin_all(lab, 0, serve.at(lab.v4(1)), "-d", "20s", "--warmup", "100ms", "-q", "--timeout", "1s")
@@ -244,8 +244,7 @@ def test_an_outage_in_the_middle_is_a_stall_and_not_an_end():
                 assert doc["totals"]["errors"]["timeout"] + doc["totals"]["errors"]["send"] > 0, doc["totals"]
 
 
-@limit(30)
-def test_the_network_is_cut_while_draining():
+def the_network_is_cut_while_draining():
     with Lab() as lab:
         serve = lab.serve(1)
         process = lab.begin(0, "bw", "--cc", "cubic", serve.at(lab.v4(1)), "-d", "1s", "--warmup", "0s", "--timeout",
@@ -272,11 +271,10 @@ def test_a_killed_client_frees_its_session_at_once():
             time.sleep(0.3)
             process.signal(signal.SIGKILL)
             until(lambda: not sessions(serve), 1)
-        good(lab.pitot(0, "lat", serve.at("127.0.0.1"), *SHORT))
+        good(lab.pitot(0, "lat", serve.at("127.0.0.1"), *FEW))
 
 
-@limit(30)
-def test_a_stopped_client_loses_its_session_and_blocks_nobody():
+def a_stopped_client_loses_its_session_and_blocks_nobody():
     with Local() as lab:
         serve = lab.serve(0)
         at = serve.at("127.0.0.1")
@@ -286,8 +284,8 @@ def test_a_stopped_client_loses_its_session_and_blocks_nobody():
         for process in begun.values():
             os.killpg(process.pid, signal.SIGSTOP)
         began = time.monotonic()
-        good(lab.pitot(0, "lat", at, *SHORT))
-        good(lab.pitot(0, "lat", "-u", at, *SHORT))
+        good(lab.pitot(0, "lat", at, *FEW))
+        good(lab.pitot(0, "lat", "-u", at, *FEW))
         until(lambda: not sessions(serve), 15)
         assert time.monotonic() - began > 8, "the deadline is ten seconds"
         for process in begun.values():
@@ -296,15 +294,34 @@ def test_a_stopped_client_loses_its_session_and_blocks_nobody():
             partial(run, "said nothing|closed|reset")
 
 
+# ---- all of these wait most of their time: together
+
+@limit(90)
+def test_the_other_end_dies_stops_hangs_is_cut_off_or_is_no_pitot():
+    cases = [signals_while_waiting_for_the_report, the_server_is_killed, the_server_is_ended, the_server_is_stopped,
+             a_session_is_killed_and_the_server_serves_on, a_worker_is_killed_or_hangs, the_network_is_cut_for_good,
+             the_network_is_cut_while_draining, a_stopped_client_loses_its_session_and_blocks_nobody,
+             peers_that_are_not_pitot, names_and_addresses_that_lead_nowhere, udp_that_does_not_pass]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        begun = {case.__name__: pool.submit(case) for case in cases}
+    failed = {name: future.exception() for name, future in begun.items() if future.exception()}
+    for name, why in failed.items():
+        print("#", name, "".join(traceback.format_exception(why)).replace("\n", "\n# "))
+    assert not failed, list(failed)
+
+
 # ---- again and again
 
 @limit(120)
 def test_two_hundred_short_runs_leave_nothing_behind():
-    tests = [["lat"], ["lat", "-u"], ["bw", "-r", "50mbit"], ["pps", "-c", "2", "-r", "2k"], ["bw", "-R", "-r", "50mbit"],
-             ["lat", "--crr"], ["bw", "-u", "-r", "50mbit"], ["lat", "-c", "20"]]
+    tests = [["lat"], ["lat", "-u", "-r", "1k"], ["bw", "-r", "50mbit"], ["pps", "-c", "2", "-r", "2k"],
+             ["bw", "-R", "-r", "50mbit"], ["lat", "--crr"], ["bw", "-u", "-r", "50mbit"], ["lat", "-c", "20"]]
     with Local() as lab:
         serve = lab.serve(0)
-        at, before = serve.at("127.0.0.1"), fds(serve.pid)
+        at = serve.at("127.0.0.1")
+        good(lab.pitot(0, "lat", at, *FEW))
+        until(lambda: not sessions(serve), 2)
+        before = fds(serve.pid)
 
         def run(i):
             for _ in range(3):  # a busy machine may hold a process up for longer than a run lasts
@@ -313,25 +330,25 @@ def test_two_hundred_short_runs_leave_nothing_behind():
                     break
             good(done)
             return done.seconds
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
             seconds = sorted(pool.map(run, range(200)))
-        assert seconds[100] < 1, f"a run of 0.2 s takes {seconds[100]:.2f} s in the middle"
+        assert seconds[100] < 1.5, f"a run of 0.2 s takes {seconds[100]:.2f} s in the middle"
         until(lambda: not sessions(serve), 2)
         assert fds(serve.pid) == before, f"{fds(serve.pid)} descriptors, {before} before"
         lines = [line for line in serve.lines if " session_end " in line]
-        assert 200 <= len(lines) < 210 and all("status=ok" in line for line in lines), lines[:3]
+        assert 201 <= len(lines) < 211 and all("status=ok" in line for line in lines), lines[:3]
 
 
 def test_a_server_that_comes_back_serves_again():
     with Local() as lab:
         serve = lab.serve(0)
         at, port = serve.at("127.0.0.1"), serve.port
-        good(lab.pitot(0, "bw", "-r", "20mbit", at, *SHORT))
+        good(lab.pitot(0, "bw", "--bytes", "1MB", at, "-q"))
         serve.signal(signal.SIGKILL)
         serve.wait(3)
         refused(lab.pitot(0, "lat", at), "nothing listens there", "pitot serve")
         lab.serve(0, "--listen", f"127.0.0.1:{port}")
-        good(lab.pitot(0, "bw", "-r", "20mbit", at, *SHORT))
+        good(lab.pitot(0, "bw", "--bytes", "1MB", at, "-q"))
 
 
 # ---- peers that are not what they should be
@@ -403,7 +420,7 @@ def refuse_version(sock):
     sock.close()
 
 
-def test_peers_that_are_not_pitot():
+def peers_that_are_not_pitot():
     strangers = {"silent": (lambda sock: time.sleep(30), "says nothing"), "slow": (dribble, "did not|says nothing|does not speak"),
                  "http": (speak_http, "does not speak pitot.*HTTP"), "tls": (speak_tls, "does not speak pitot|closed"),
                  "shut": (lambda sock: sock.close(), "closed the connection without a word|reset"),
@@ -419,7 +436,7 @@ def test_peers_that_are_not_pitot():
             list(pool.map(meet, strangers))
 
 
-def test_names_and_addresses_that_lead_nowhere():
+def names_and_addresses_that_lead_nowhere():
     with Local() as lab:
         refused(lab.pitot(0, "lat", "127.0.0.1:1"), "nothing listens there", "pitot serve")
         refused(lab.pitot(0, "lat", "no.such.name.invalid"), "no.such.name.invalid")
@@ -439,7 +456,7 @@ def test_secrets():
             path.chmod(0o600)
         serve, plain = lab.serve(0, "--secret-file", lab.path("right")), lab.serve(0)
         at = serve.at("127.0.0.1")
-        good(lab.pitot(0, "lat", "--secret-file", lab.path("right"), at, *SHORT))
+        good(lab.pitot(0, "lat", "--secret-file", lab.path("right"), at, *FEW))
         refused(lab.pitot(0, "lat", "--secret-file", lab.path("wrong"), at, *SHORT), "wrong secret")
         refused(lab.pitot(0, "lat", at, *SHORT), "secret")
         refused(lab.pitot(0, "lat", "--secret-file", lab.path("right"), plain.at("127.0.0.1"), *SHORT), "secret")
@@ -449,7 +466,7 @@ def test_secrets():
 def test_caps():
     with Local() as lab:
         at = lab.serve(0, "--max-connections", "4", "--max-duration", "1s", "--max-sessions", "1").at("127.0.0.1")
-        good(lab.pitot(0, "lat", "-c", "4", at, *SHORT))
+        good(lab.pitot(0, "lat", "-c", "4", at, *FEW))
         refused(lab.pitot(0, "lat", "-c", "5", at, *SHORT), "allows 4 connections", "lower -c")
         refused(lab.pitot(0, "bw", "--bidir", "-c", "3", at, *SHORT), "allows 4 connections")
         refused(lab.pitot(0, "lat", "-d", "900ms", "--warmup", "200ms", at), "allows tests of 1s", "1100ms|1.1s")
@@ -462,10 +479,10 @@ def test_caps():
         assert 50 < doc["totals"]["ok"] < 300, doc["totals"]
         strict = lab.serve(0, "--allow", "127.0.0.2").at("127.0.0.1")
         refused(lab.pitot(0, "lat", strict, *SHORT), "--allow")
-        good(lab.pitot(0, "lat", "--bind", "127.0.0.2", strict, *SHORT))
+        good(lab.pitot(0, "lat", "--bind", "127.0.0.2", strict, *FEW))
 
 
-def test_udp_that_does_not_pass():
+def udp_that_does_not_pass():
     with Local() as lab:
         port = lab.serve(0).port
 
@@ -482,7 +499,7 @@ def test_udp_that_does_not_pass():
             except OSError:
                 pass
         with Listener(forward) as at:
-            good(lab.pitot(0, "lat", f"127.0.0.1:{at}", *SHORT))
+            good(lab.pitot(0, "lat", f"127.0.0.1:{at}", *FEW))
             run = lab.pitot(0, "lat", "-u", f"127.0.0.1:{at}", "--timeout", "1s", *SHORT)
             refused(run, "nothing listens there on UDP")
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hole:
@@ -513,9 +530,9 @@ def test_few_descriptors():
         assert done.returncode == 0 and doc["status"] == "ok", done
         process = lab.start(0, "prlimit", "--nofile=64:64", binary(), "serve", "--listen", "127.0.0.1:0")
         small = process.wait_line(r"listening on (\S+)").group(1)
-        good(lab.pitot(0, "lat", "-c", "10", small, *SHORT))
+        good(lab.pitot(0, "lat", "-c", "10", small, *FEW))
         refused(lab.pitot(0, "lat", "-c", "200", small, *SHORT), "descriptors")
-        good(lab.pitot(0, "lat", "-c", "10", small, *SHORT))
+        good(lab.pitot(0, "lat", "-c", "10", small, *FEW))
 
 
 def test_little_memory():
