@@ -284,6 +284,8 @@ const struct pt_point *pt_sampler_take(struct pt_sampler *s, const struct pt_job
 
 void pt_sampler_last(struct pt_sampler *s, const struct pt_job *job, pt_ns now)
 {
+    if (!s->series.at)
+        return;
     const struct pt_point *p = s->series.n ? &s->series.at[s->series.n - 1] : NULL;
     if (!p || p->t_s < p->span_s / 2) /* none, or only of the warm-up */
         (void)pt_sampler_take(s, job, now);

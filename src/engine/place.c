@@ -44,7 +44,7 @@ int pt_place_plan(struct pt_place *p, const struct pt_shape *s, const struct pt_
                   bool same_machine, unsigned peer_cpus, struct pt_err *e)
 {
     *p = (struct pt_place){.same_machine = same_machine};
-    struct pt_cpu_list allowed;
+    struct pt_cpu_list allowed = {0};
     int rc = pt_place_check(c, e);
     if (rc == 0)
         rc = pt_cpu_allowed(&allowed, e);

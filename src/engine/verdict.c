@@ -127,7 +127,8 @@ static void failed_operations(const struct pt_report *rep, struct pt_result *r)
                                        pt_op_error_names[i], (unsigned long long)c->errors[i]);
         pt_result_warn(r, "%llu of %llu operations failed: %s", (unsigned long long)failed,
                        (unsigned long long)c->ops, kinds);
-        if (failed > c->errors[PT_OP_TIMEOUT])
+        /* What an outage costs is in the figures; the rest broke the run itself. */
+        if (failed > c->errors[PT_OP_TIMEOUT] + c->errors[PT_OP_SEND])
             pt_result_status(r, PT_RESULT_PARTIAL);
     }
     if (rep->shape->both && c->ops > c->ok + failed && open * 100 > c->ops)
