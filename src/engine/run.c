@@ -89,11 +89,19 @@ static void choose_backend(struct run *r)
                                 r->engine_reason, sizeof(r->engine_reason));
 }
 
-/* How long the peer may take for one step of the preparation. */
-static pt_ns step(const struct run *r)
+/* How long the peer may be silent: --timeout; unless it was given it may be one of operations only
+ * (lat over UDP). */
+static pt_ns patience(const struct run *r)
 {
     pt_ns timeout = r->plan.common.timeout;
-    return timeout < STEP_MIN ? STEP_MIN : timeout;
+    return pt_plan_given(&r->plan, "timeout") || timeout > SILENCE_NS ? timeout : SILENCE_NS;
+}
+
+/* … for one step of the preparation. */
+static pt_ns step(const struct run *r)
+{
+    pt_ns most = patience(r);
+    return most < STEP_MIN ? STEP_MIN : most;
 }
 
 static int heed_caps(struct run *r, struct pt_err *e)
@@ -324,10 +332,7 @@ static void say_alive(struct run *r, pt_ns now)
 
 static bool peer_is_silent(struct run *r, pt_ns now)
 {
-    pt_ns timeout = r->plan.common.timeout;
-    bool given = pt_plan_given(&r->plan, "timeout"); /* else it may be one for operations only */
-    pt_ns patience = (given || timeout > SILENCE_NS ? timeout : SILENCE_NS) + 2 * PT_S;
-    if (now - r->heard_ns < patience)
+    if (now - r->heard_ns < patience(r) + 2 * PT_S)
         return false;
     broke(r, "%s has said nothing for %.0f s (stopped, cut off or hung)", r->control.name,
           (double)(now - r->heard_ns) / 1e9);
@@ -339,10 +344,10 @@ static bool peer_is_silent(struct run *r, pt_ns now)
 static bool waits_for_peer(const struct run *r, pt_ns now)
 {
     const struct pt_shape *s = &r->shape;
-    pt_ns patience = r->plan.common.interval / 4;
+    pt_ns most = r->plan.common.interval / 4;
     if (s->both || !s->forward || r->peer_point_new)
         return false;
-    return now - r->sampled_ns < (patience < SHOW_NS ? patience : SHOW_NS);
+    return now - r->sampled_ns < (most < SHOW_NS ? most : SHOW_NS);
 }
 
 static void show(struct run *r, pt_ns now)
@@ -441,14 +446,13 @@ static void watch(struct run *r)
 /* Until the peer has reported, is lost, or somebody wants no report of it. */
 static void await_report(struct run *r)
 {
-    pt_ns timeout = r->plan.common.timeout;
-    pt_ns patience = timeout < REPORT_NS ? timeout + PT_S : REPORT_NS;
+    pt_ns most = patience(r) < REPORT_NS ? patience(r) + PT_S : REPORT_NS;
     r->heard_ns = pt_clock_now();
     while (!r->broken[0] && !r->peer_valid && listen_to_peer(r) && !r->peer_valid) {
         pt_ns now = pt_clock_now();
         say_alive(r, now);
-        if (now - r->heard_ns > patience)
-            broke(r, "%s gave no report within %.0f s", r->control.name, (double)patience / 1e9);
+        if (now - r->heard_ns > most)
+            broke(r, "%s gave no report within %.0f s", r->control.name, (double)most / 1e9);
         if (pt_signal_count() > 1)
             broke(r, "interrupted while waiting for the peer's report");
         nap(r, now + 100 * PT_MS, true);
@@ -459,10 +463,10 @@ static void await_report(struct run *r)
 static void await_workers(struct run *r)
 {
     bool counted = r->shape.bytes || r->shape.ops_per_flow;
-    pt_ns patience = counted ? r->plan.common.timeout + PT_S : PT_S;
+    pt_ns most = counted ? patience(r) + PT_S : PT_S;
     while (!pt_job_done(&r->job) && pt_signal_count() < 2) {
         pt_ns now = pt_clock_now();
-        if (pt_job_is_stuck(&r->job, now, r->broken[0] ? PT_S / 2 : patience))
+        if (pt_job_is_stuck(&r->job, now, r->broken[0] ? PT_S / 2 : most))
             return;
         nap(r, now + 50 * PT_MS, false);
     }

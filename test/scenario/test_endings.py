@@ -20,6 +20,10 @@ FEW = ("-n", "5", "--warmup", "0s", "-q")  # ends when it is done, on the busies
 # Gentle loads: many at once fit on a machine.
 GENTLE = {"bw": ["bw", "-r", "20mbit"], "bw -R": ["bw", "-R", "-r", "20mbit"], "bw -u": ["bw", "-u", "-r", "20mbit"],
           "pps": ["pps", "-r", "2k", "-c", "3"], "lat": ["lat", "-r", "500"], "lat -u": ["lat", "-u", "-r", "500"]}
+if subprocess.run([binary(), "lat", "--engine", "uring", "-n", "1", "--warmup", "0s"], capture_output=True,
+                  timeout=20).returncode == 0:
+    GENTLE["lat io_uring"] = ["lat", "-r", "500", "--engine", "uring"]
+    GENTLE["lat -u io_uring"] = ["lat", "-u", "-r", "500", "--engine", "uring"]
 
 
 def children(pid):
