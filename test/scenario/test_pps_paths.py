@@ -13,7 +13,7 @@ from tap import Skip
 
 POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")  # root without any capability
 FEW = ("-n", "500", "-c", "3", "-r", "20k", "--warmup", "0s")
-RATE = ("-r", "50k", "-d", "1s", "--warmup", "0.2s")
+RATE = ("-r", "20k", "-d", "1s", "--warmup", "0.2s")
 
 
 def _attached(lab, node):
@@ -66,7 +66,7 @@ def _delivers(path):
         server = lab.serve(1)
         for address in (lab.v4(1), lab.v6(1), lab.link_local(1)):
             totals = _exact(lab, path, server.at(address), *RATE).doc["totals"]
-            assert 45000 <= totals["tx_packets"] <= 55000, totals
+            assert 18000 <= totals["tx_packets"] <= 22000, totals
             for size in ("5", "14", "1400"):
                 run = _exact(lab, path, server.at(address), "-s", size, *FEW)
                 totals, arrived = run.doc["totals"], run.doc["path"][-1]
