@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define BLOCK_TIMEOUT (50 * PT_MS)
+#define LATE_BEGIN    (50 * PT_MS)
 
 struct pt_taken {
     struct pt_taken *next;
@@ -240,7 +241,9 @@ static bool wait_for_start(struct pt_worker *w)
     w->start_ns = start;
     w->measure_ns = s->bytes ? 0 : start + s->warmup;
     w->end_ns = counted ? PT_NS_MAX : w->measure_ns + s->duration;
-    w->tail_ns = counted ? PT_NS_MAX : w->end_ns + s->tail;
+    /* Round trips that are due at the very end may still begin a little late. */
+    pt_ns tail = w->paced && s->both ? LATE_BEGIN : s->tail;
+    w->tail_ns = counted ? PT_NS_MAX : w->end_ns + tail;
     w->boundary_ns = w->measure_ns;
     w->c = &w->st->c[PT_PHASE_WARMUP];
     if (w->paced)

