@@ -272,7 +272,10 @@ void pt_job_usage(const struct pt_job *job, struct pt_usage *out)
     *out = (struct pt_usage){0};
     for (unsigned i = 0; i < job->spec.workers; i++) {
         struct pt_usage d;
-        pt_usage_sub(&d, &job->workers[i].usage_end, &job->workers[i].usage_begin);
+        const struct pt_usage *end = &job->workers[i].usage_end;
+        if (!end->user_ns && !end->system_ns)
+            continue; /* it did not come to the end of its window */
+        pt_usage_sub(&d, end, &job->workers[i].usage_begin);
         out->user_ns += d.user_ns;
         out->system_ns += d.system_ns;
         out->voluntary_switches += d.voluntary_switches;
