@@ -15,7 +15,7 @@ static unsigned smaller(unsigned a, unsigned b)
 
 static void pin_pairs(struct pt_place *p, const struct pt_shape *s, const struct pt_cpu_list *l)
 {
-    const bool apart = (p->workers == 1 || s->spin || s->polls) && !s->same_cpu && l->n > 1;
+    const bool apart = (p->workers == 1 || s->spin) && !s->same_cpu && l->n > 1;
     p->paired = !apart;
     for (unsigned i = 0; i < p->workers; i++) {
         p->cpu[i] = l->cpu[apart ? 2 * i % l->n : i % l->n];
@@ -52,7 +52,7 @@ int pt_place_plan(struct pt_place *p, const struct pt_shape *s, const struct pt_
         return rc;
     const struct pt_cpu_list *l = c->cpus.n ? &c->cpus : &allowed;
     unsigned most = smaller(l->n, PT_WORKERS_MAX);
-    if (same_machine && (s->spin || s->polls) && l->n > 1)
+    if (same_machine && s->spin && l->n > 1)
         most = l->n / 2; /* two spinning ends cannot share a CPU */
     bool queues = s->workers_most && s->workers_most < most;
     if (queues)

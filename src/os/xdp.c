@@ -19,7 +19,7 @@
 
 /* Registers. r1-r5 are lost in a helper call, r6-r9 are kept, r10 is the frame pointer. */
 enum { RET = 0, ARG1 = 1, ARG2 = 2, ARG3 = 3, DATA = 2, END = 3, LIMIT = 4, FIELD = 5 };
-enum { CONTEXT = 6, LENGTH = 7, FRAME_POINTER = 10 };
+enum { CONTEXT = 6, LENGTH = 7, SOURCE = 8, FRAME_POINTER = 10 };
 
 /* Offsets from the start of the Ethernet header; IPv4 ones past byte 34 hold without options. */
 enum {
@@ -35,13 +35,8 @@ enum {
     SHORTEST_UDP6 = 14 + 40 + 8,
 };
 
-/* Keys of the map of senders, and where the program builds one on its stack. */
-struct sender {
-    uint8_t address[16];
-    uint16_t port; /* network order */
-    uint16_t zero;
-};
-enum { AT_KEY = -(int)sizeof(struct sender), AT_KEY_PORT = AT_KEY + 16 };
+/* The map of senders: one bit for each UDP source port, in words. */
+enum { PORT_WORDS = 65536 / 64, AT_WORD_INDEX = -4 };
 
 /* Where a jump goes: resolved when the label is placed. */
 enum label { LABEL_NONE, LABEL_IPV6, LABEL_PORT, LABEL_PASS, LABELS };
@@ -117,39 +112,57 @@ static void store_word(struct assembler *a, int at, int value)
     emit(a, BPF_ST | BPF_MEM | BPF_W, FRAME_POINTER, 0, at, value);
 }
 
-static void copy_word(struct assembler *a, int to, int from)
+/* To `pass` unless the `n` bytes at DATA + `at` are these; in words, as packets are aligned. */
+static void need_bytes(struct assembler *a, int at, const uint8_t *bytes, int n)
 {
-    load(a, BPF_W, FIELD, DATA, from);
-    emit(a, BPF_STX | BPF_MEM | BPF_W, FRAME_POINTER, FIELD, to, 0);
-}
-
-/* The source address of the packet into the key; it needs `DATA` still at the Ethernet header. */
-static void key_address(struct assembler *a, bool ipv6)
-{
-    copy_word(a, AT_KEY, ipv6 ? AT_IP6_SOURCE : AT_IP4_SOURCE);
-    for (int i = 4; i < 16; i += 4) {
-        if (ipv6)
-            copy_word(a, AT_KEY + i, AT_IP6_SOURCE + i);
-        else
-            store_word(a, AT_KEY + i, 0);
+    for (int i = 0; i < n; i += 4) {
+        int32_t word;
+        memcpy(&word, bytes + i, 4);
+        load(a, BPF_W, FIELD, DATA, at + i);
+        a->target[a->n] = LABEL_PASS;
+        emit(a, BPF_JMP32 | BPF_JNE | BPF_K, FIELD, 0, 0, word);
     }
 }
 
-/* UDP header at DATA + `udp`: the source port into the key, the destination port into FIELD. */
-static void take_ports(struct assembler *a, int udp, bool key)
+/* Of the UDP header at DATA + `at`: source port and destination port, network order. */
+static void take_ports(struct assembler *a, int at)
 {
-    if (key) {
-        load(a, BPF_H, FIELD, DATA, udp);
-        store_word(a, AT_KEY_PORT, 0);
-        emit(a, BPF_STX | BPF_MEM | BPF_H, FRAME_POINTER, FIELD, AT_KEY_PORT, 0);
-    }
-    load(a, BPF_H, FIELD, DATA, udp + 2);
+    load(a, BPF_H, SOURCE, DATA, at);
+    load(a, BPF_H, FIELD, DATA, at + 2);
 }
 
-/* Leaves the destination port in FIELD (network order), and the sender in the key where one is
- * asked for, or has gone to `pass`. */
-static void find_port(struct assembler *a, bool key)
+static void udp4(struct assembler *a, const struct pt_xdp_sender *sender)
 {
+    load(a, BPF_B, FIELD, DATA, AT_IP4_PROTOCOL);
+    jump_if(a, BPF_JNE, FIELD, IPPROTO_UDP, LABEL_PASS);
+    load(a, BPF_H, FIELD, DATA, AT_IP4_FRAGMENT);
+    alu(a, BPF_AND, FIELD, htons(0x3fff)); /* more fragments, or an offset */
+    jump_if(a, BPF_JNE, FIELD, 0, LABEL_PASS);
+    if (sender)
+        need_bytes(a, AT_IP4_SOURCE, sender->address, 4);
+    load(a, BPF_B, FIELD, DATA, AT_IP);
+    alu(a, BPF_AND, FIELD, 15);
+    alu(a, BPF_LSH, FIELD, 2); /* the header's length, 20 without options */
+    jump_if(a, BPF_JLT, FIELD, 20, LABEL_PASS);
+    emit(a, BPF_ALU64 | BPF_ADD | BPF_X, DATA, FIELD, 0, 0);
+    need(a, AT_IP + 8);
+    take_ports(a, AT_IP);
+}
+
+static void udp6(struct assembler *a, const struct pt_xdp_sender *sender)
+{
+    need(a, SHORTEST_UDP6);
+    load(a, BPF_B, FIELD, DATA, AT_IP6_NEXT);
+    jump_if(a, BPF_JNE, FIELD, IPPROTO_UDP, LABEL_PASS);
+    if (sender)
+        need_bytes(a, AT_IP6_SOURCE, sender->address, 16);
+    take_ports(a, AT_IP6_UDP);
+}
+
+/* Leaves the ports in SOURCE and FIELD (network order) or has gone to `pass`. */
+static void find_ports(struct assembler *a, const struct pt_xdp_sender *sender)
+{
+    bool four = !sender || !sender->ipv6, six = !sender || sender->ipv6;
     move(a, CONTEXT, ARG1);
     load(a, BPF_W, DATA, CONTEXT, offsetof(struct xdp_md, data));
     load(a, BPF_W, END, CONTEXT, offsetof(struct xdp_md, data_end));
@@ -157,32 +170,17 @@ static void find_port(struct assembler *a, bool key)
     emit(a, BPF_ALU64 | BPF_SUB | BPF_X, LENGTH, DATA, 0, 0);
     need(a, SHORTEST_UDP4);
     load(a, BPF_H, FIELD, DATA, AT_ETHERTYPE);
-    jump_if(a, BPF_JEQ, FIELD, htons(ETHERTYPE_IPV6), LABEL_IPV6);
-    jump_if(a, BPF_JNE, FIELD, htons(ETHERTYPE_IP), LABEL_PASS);
-
-    load(a, BPF_B, FIELD, DATA, AT_IP4_PROTOCOL);
-    jump_if(a, BPF_JNE, FIELD, IPPROTO_UDP, LABEL_PASS);
-    load(a, BPF_H, FIELD, DATA, AT_IP4_FRAGMENT);
-    alu(a, BPF_AND, FIELD, htons(0x3fff)); /* more fragments, or an offset */
-    jump_if(a, BPF_JNE, FIELD, 0, LABEL_PASS);
-    if (key)
-        key_address(a, false);
-    load(a, BPF_B, FIELD, DATA, AT_IP);
-    alu(a, BPF_AND, FIELD, 15);
-    alu(a, BPF_LSH, FIELD, 2); /* the header's length, 20 without options */
-    jump_if(a, BPF_JLT, FIELD, 20, LABEL_PASS);
-    emit(a, BPF_ALU64 | BPF_ADD | BPF_X, DATA, FIELD, 0, 0);
-    need(a, AT_IP + 8);
-    take_ports(a, AT_IP, key);
-    jump_if(a, BPF_JA, 0, 0, LABEL_PORT);
-
-    place(a, LABEL_IPV6);
-    need(a, SHORTEST_UDP6);
-    load(a, BPF_B, FIELD, DATA, AT_IP6_NEXT);
-    jump_if(a, BPF_JNE, FIELD, IPPROTO_UDP, LABEL_PASS);
-    if (key)
-        key_address(a, true);
-    take_ports(a, AT_IP6_UDP, key);
+    if (six)
+        jump_if(a, BPF_JEQ, FIELD, htons(ETHERTYPE_IPV6), LABEL_IPV6);
+    if (four) {
+        jump_if(a, BPF_JNE, FIELD, htons(ETHERTYPE_IP), LABEL_PASS);
+        udp4(a, sender);
+    }
+    if (six) {
+        jump_if(a, BPF_JA, 0, 0, four ? LABEL_PORT : LABEL_PASS);
+        place(a, LABEL_IPV6);
+        udp6(a, sender);
+    }
     place(a, LABEL_PORT);
 }
 
@@ -193,6 +191,21 @@ static void look_up(struct assembler *a, int map_fd, int key_at)
     alu(a, BPF_ADD, ARG2, key_at);
     emit(a, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem);
     jump_if(a, BPF_JEQ, RET, 0, LABEL_PASS);
+}
+
+/* To `pass` unless the bit of the source port is set. */
+static void need_sender(struct assembler *a, int senders_fd)
+{
+    emit(a, BPF_ALU | BPF_END | BPF_TO_BE, SOURCE, 0, 0, 16);
+    move(a, FIELD, SOURCE);
+    alu(a, BPF_RSH, FIELD, 6);
+    emit(a, BPF_STX | BPF_MEM | BPF_W, FRAME_POINTER, FIELD, AT_WORD_INDEX, 0);
+    look_up(a, senders_fd, AT_WORD_INDEX);
+    load(a, BPF_DW, FIELD, RET, 0);
+    alu(a, BPF_AND, SOURCE, 63);
+    emit(a, BPF_ALU64 | BPF_RSH | BPF_X, FIELD, SOURCE, 0, 0);
+    alu(a, BPF_AND, FIELD, 1);
+    jump_if(a, BPF_JEQ, FIELD, 0, LABEL_PASS);
 }
 
 /* XDP_PASS is also the answer where the map holds no socket for the queue. */
@@ -224,12 +237,12 @@ size_t pt_xdp_program(struct bpf_insn out[PT_XDP_INSNS], const struct pt_xdp_spe
                       int senders_fd)
 {
     struct assembler a = {.out = out};
-    find_port(&a, spec->senders > 0);
+    find_ports(&a, spec->sender);
     emit(&a, BPF_ALU | BPF_END | BPF_TO_BE, FIELD, 0, 0, 16);
     jump_if(&a, BPF_JLT, FIELD, spec->port_first, LABEL_PASS);
     jump_if(&a, BPF_JGT, FIELD, spec->port_last, LABEL_PASS);
-    if (spec->senders)
-        look_up(&a, senders_fd, AT_KEY);
+    if (spec->sender)
+        need_sender(&a, senders_fd);
     if (spec->verdict == PT_XDP_COUNT)
         count_and_drop(&a, map_fd);
     else
@@ -285,11 +298,11 @@ static int attach(struct pt_xdp *x, const struct pt_xdp_spec *spec, struct pt_er
     x->map_fd = pt_bpf_map_open(spec->verdict == PT_XDP_COUNT ? &counts : &sockets, e);
     if (x->map_fd < 0)
         return x->map_fd;
-    if (spec->senders) {
-        const struct pt_bpf_map_spec senders = {.type = BPF_MAP_TYPE_HASH,
-                                                .key_bytes = sizeof(struct sender),
-                                                .value_bytes = 4,
-                                                .entries = spec->senders,
+    if (spec->sender) {
+        const struct pt_bpf_map_spec senders = {.type = BPF_MAP_TYPE_ARRAY,
+                                                .key_bytes = 4,
+                                                .value_bytes = 8,
+                                                .entries = PORT_WORDS,
                                                 .name = "pitot_senders"};
         x->senders_fd = pt_bpf_map_open(&senders, e);
         if (x->senders_fd < 0)
@@ -340,11 +353,14 @@ int pt_xdp_join(struct pt_xdp *x, unsigned queue, int xsk_fd, struct pt_err *e)
     return 0;
 }
 
-int pt_xdp_admit(struct pt_xdp *x, const uint8_t address[16], uint16_t port, struct pt_err *e)
+int pt_xdp_admit(struct pt_xdp *x, uint16_t port, struct pt_err *e)
 {
-    struct sender key = {.port = htons(port)};
-    memcpy(key.address, address, sizeof(key.address));
-    int r = pt_bpf_map_set(x->senders_fd, &key, &(uint32_t){1});
+    const uint32_t index = port / 64;
+    uint64_t word = 0;
+    int r = pt_bpf_map_get(x->senders_fd, &index, &word);
+    word |= (uint64_t)1 << port % 64;
+    if (r == 0)
+        r = pt_bpf_map_set(x->senders_fd, &index, &word);
     if (r < 0)
         return pt_fail(e, r, "name a sender to the XDP program: %s", pt_strerror(r));
     return 0;

@@ -1,5 +1,5 @@
 /* xdp.h: an XDP program on one interface that takes the UDP packets of a port range, from anybody
- * or from the senders that were named.
+ * or from some ports of one address.
  *
  * All other traffic (ARP, ND, TCP, other ports, fragments, VLAN tags, IPv6 extension headers) goes
  * on to the kernel's stack untouched. The program lives as long as a process holds its descriptors,
@@ -27,13 +27,20 @@ enum pt_xdp_mode {
     PT_XDP_GENERIC /* in the stack, on any interface */
 };
 
+/* Packets from this address (16 bytes, network order, IPv4 in the first four), and of them those
+ * from the UDP ports that pt_xdp_admit names. */
+struct pt_xdp_sender {
+    bool ipv6;
+    uint8_t address[16];
+};
+
 struct pt_xdp_spec {
     unsigned ifindex;
     uint16_t port_first, port_last; /* UDP destination ports, host order, inclusive */
     enum pt_xdp_verdict verdict;
     unsigned queues; /* PT_XDP_REDIRECT: size of the socket map, at least 1 */
     enum pt_xdp_mode mode;
-    unsigned senders; /* room for so many (pt_xdp_admit), and nobody else's packets; 0: anybody's */
+    const struct pt_xdp_sender *sender; /* nobody else's packets; NULL: anybody's */
 };
 
 struct pt_xdp {
@@ -51,10 +58,8 @@ void pt_xdp_detach(struct pt_xdp *x);
 /* PT_XDP_REDIRECT: packets of receive queue `queue` go to the AF_XDP socket `xsk_fd`, which must be
  * bound to that queue of this interface. */
 int pt_xdp_join(struct pt_xdp *x, unsigned queue, int xsk_fd, struct pt_err *e) PT_MUST_USE;
-/* With `senders`: packets from this address (16 bytes, IPv4 in the first four) and UDP port (host
- * order) are taken from now on. */
-int pt_xdp_admit(struct pt_xdp *x, const uint8_t address[16], uint16_t port,
-                 struct pt_err *e) PT_MUST_USE;
+/* With a `sender`: its packets from this UDP port (host order) are taken from now on. */
+int pt_xdp_admit(struct pt_xdp *x, uint16_t port, struct pt_err *e) PT_MUST_USE;
 /* PT_XDP_COUNT: packets and bytes (from the Ethernet header on) since the attach. */
 int pt_xdp_counted(const struct pt_xdp *x, uint64_t *packets, uint64_t *bytes) PT_MUST_USE;
 

@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/report.h"
-#include "os/cpu.h"
+#include "os/clock.h"
 #include "os/xdp.h"
 #include "os/xsk.h"
 #include "proto/udp_frame.h"
@@ -19,25 +19,22 @@
 #include <string.h>
 
 #define TX_FRAMES  1024
-#define RX_FRAMES  2048 /* of a queue; fewer where all queues together would have more than … */
+#define RX_FRAMES  4096 /* of a queue; fewer where all queues together would have more than … */
 #define RX_MOST    32768
 #define BATCH      64
 #define QUEUES_MAX 64
-#define SPIN_NS    (200 * PT_US) /* after the last packet; then a receiver sleeps */
-#define SLEEP_MS   5
-#define FLUSHES    1000
+/* A receiver naps when its rings are empty, far shorter than they take to fill. It does not wait
+ * for packets in the kernel, because the sending CPU would pay for each waking; and it does not
+ * spin, because every look at a ring takes a cache line away from the CPU that fills it. */
+#define NAP_NS  (100 * PT_US)
+#define IDLE_NS (20 * PT_MS) /* after the last packet; then it does wait in the kernel */
+#define WAIT_MS 5
+#define FLUSHES 1000
 
-/* Who sends to us, by source port: flows with the same one are chained. */
 struct pt_pps_door {
     struct pt_xdp program;
     unsigned queues;
-    bool lone_cpu; /* a receiver that spins would keep the sender from running */
-    uint32_t flows;
-    struct sender {
-        uint8_t address[16];
-        uint32_t next; /* id + 1; 0: the last one */
-    } * senders;       /* by flow id */
-    uint32_t by_port[65536];
+    uint32_t by_port[65536]; /* id + 1 of the flow that comes from this port; 0: none */
 };
 
 struct pt_pps_rings {
@@ -46,7 +43,6 @@ struct pt_pps_rings {
     struct pollfd polls[QUEUES_MAX];
     struct pt_flow **flow; /* receiving: by id, all of the test */
     pt_ns seen_ns;         /* when the last packet came */
-    pt_ns spin_ns;
 };
 
 unsigned pt_pps_xdp_frame(size_t packet)
@@ -56,26 +52,45 @@ unsigned pt_pps_xdp_frame(size_t packet)
 
 /* ---- the receiving supervisor */
 
-static int admit(struct pt_pps_door *door, uint32_t id, int fd, struct pt_err *e)
+static int sender_of(struct pt_xdp_sender *s, uint16_t *port, int fd, struct pt_err *e)
 {
     struct pt_addr peer;
-    struct sender *s = &door->senders[id];
     int rc = pt_addr_peer(&peer, fd);
     if (rc < 0)
-        return pt_fail(e, rc, "address of flow %u: %s", id, pt_strerror(rc));
+        return pt_fail(e, rc, "address of a flow: %s", pt_strerror(rc));
     pt_addr_unmap(&peer);
-    if (pt_addr_family(&peer) == AF_INET6)
+    *s = (struct pt_xdp_sender){.ipv6 = pt_addr_family(&peer) == AF_INET6};
+    if (s->ipv6)
         memcpy(s->address, &peer.v6.sin6_addr, 16);
     else
         memcpy(s->address, &peer.v4.sin_addr, 4);
-    uint16_t port = pt_addr_port(&peer);
-    s->next = door->by_port[port];
-    door->by_port[port] = id + 1;
-    return pt_xdp_admit(&door->program, s->address, port, e);
+    *port = pt_addr_port(&peer);
+    return 0;
+}
+
+static int admit(struct pt_pps_door *door, const struct pt_job_spec *spec,
+                 const struct pt_xdp_sender *first, struct pt_err *e)
+{
+    for (uint32_t id = 0; id < spec->shape.flows; id++) {
+        struct pt_xdp_sender s;
+        uint16_t port;
+        int rc = sender_of(&s, &port, spec->fds[id], e);
+        if (rc < 0)
+            return rc;
+        if (memcmp(s.address, first->address, sizeof(s.address)) != 0)
+            return pt_fail(e, -EOPNOTSUPP,
+                           "--path xdp takes one source address; give --bind no more than one");
+        door->by_port[port] = id + 1;
+        rc = pt_xdp_admit(&door->program, port, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
 }
 
 static int attach(struct pt_pps_door *door, const struct pt_link *link,
-                  const struct pt_job_spec *spec, struct pt_err *e)
+                  const struct pt_job_spec *spec, const struct pt_xdp_sender *sender,
+                  struct pt_err *e)
 {
     struct pt_addr here;
     int rc = pt_addr_local(&here, spec->fds[0]);
@@ -86,7 +101,7 @@ static int attach(struct pt_pps_door *door, const struct pt_link *link,
         .port_first = pt_addr_port(&here),
         .port_last = pt_addr_port(&here),
         .queues = door->queues,
-        .senders = door->flows,
+        .sender = sender,
     };
     rc = pt_xdp_attach(&door->program, &program, e);
     if (rc == -EBUSY)
@@ -107,22 +122,18 @@ static int attach(struct pt_pps_door *door, const struct pt_link *link,
 
 int pt_pps_door_open(struct pt_pps_way *way, const struct pt_job_spec *spec, struct pt_err *e)
 {
-    struct pt_cpu_list cpus;
+    struct pt_xdp_sender sender;
+    uint16_t port;
     struct pt_pps_door *door = calloc(1, sizeof(*door));
     if (!door)
         return pt_fail(e, -ENOMEM, "no memory");
     door->program = (struct pt_xdp){.map_fd = -1, .senders_fd = -1, .prog_fd = -1, .link_fd = -1};
-    door->flows = spec->shape.flows;
     door->queues = way->link.rx_queues ? way->link.rx_queues : 1;
-    door->lone_cpu = pt_cpu_allowed(&cpus, NULL) == 0 && cpus.n == 1;
-    door->senders = calloc(door->flows, sizeof(*door->senders));
-    if (!door->senders) {
-        pt_pps_door_close(door);
-        return pt_fail(e, -ENOMEM, "no memory for %u flows", spec->shape.flows);
-    }
-    int rc = attach(door, &way->link, spec, e);
-    for (uint32_t id = 0; rc == 0 && id < door->flows; id++)
-        rc = admit(door, id, spec->fds[id], e);
+    int rc = sender_of(&sender, &port, spec->fds[0], e);
+    if (rc == 0)
+        rc = attach(door, &way->link, spec, &sender, e);
+    if (rc == 0)
+        rc = admit(door, spec, &sender, e);
     if (rc < 0)
         pt_pps_door_close(door);
     else
@@ -133,7 +144,6 @@ int pt_pps_door_open(struct pt_pps_way *way, const struct pt_job_spec *spec, str
 void pt_pps_door_close(struct pt_pps_door *door)
 {
     pt_xdp_detach(&door->program);
-    free(door->senders);
     free(door);
 }
 
@@ -216,7 +226,6 @@ int pt_pps_xdp_init(struct pt_worker *w, struct pt_err *e)
     if (w->senders)
         return open_rings(w, w->index, true, e);
     int rc = adopt_flows(w, r, e);
-    r->spin_ns = way->door->lone_cpu ? 0 : SPIN_NS;
     for (unsigned q = w->index; rc == 0 && q < way->door->queues; q += w->job->spec.workers)
         rc = open_rings(w, q, false, e);
     return rc;
@@ -272,27 +281,20 @@ int pt_pps_xdp_send(struct pt_flow *f, unsigned n, bool measured)
     return (int)sent;
 }
 
-static struct pt_flow *whose(const struct pt_worker *w, const struct pt_udp_frame_ends *ends)
-{
-    const struct pt_pps_way *way = w->job->spec.path;
-    const struct pt_pps_door *door = way->door;
-    for (uint32_t id = door->by_port[ends->source_port]; id; id = door->senders[id - 1].next)
-        if (memcmp(door->senders[id - 1].address, ends->source, 16) == 0)
-            return ((struct pt_pps_worker *)w->own)->rings->flow[id - 1];
-    return NULL;
-}
-
 static void take(struct pt_worker *w, struct pt_xsk *x, const struct pt_xsk_packet *packet,
                  pt_ns now)
 {
+    const struct pt_pps_way *way = w->job->spec.path;
+    struct pt_pps_rings *r = ((struct pt_pps_worker *)w->own)->rings;
     struct pt_udp_frame_view v;
-    struct pt_flow *f =
-        pt_udp_frame_parse(packet->bytes, packet->len, &v) == 0 ? whose(w, &v.ends) : NULL;
-    if (PT_UNLIKELY(!f)) {
+    uint32_t flow = pt_udp_frame_parse(packet->bytes, packet->len, &v) == 0
+                        ? way->door->by_port[v.ends.source_port]
+                        : 0;
+    if (PT_UNLIKELY(!flow)) {
         w->st->extra[PT_PPS_STRANGE]++;
         return;
     }
-    pt_worker_deliver(f, x->area + (v.payload - x->area), v.payload_len, NULL, now);
+    pt_worker_deliver(r->flow[flow - 1], x->area + (v.payload - x->area), v.payload_len, NULL, now);
 }
 
 /* Looks at every ring; sleeps when nothing has come for a while. */
@@ -312,8 +314,12 @@ int pt_pps_xdp_poll(struct pt_worker *w, pt_ns now)
     }
     if (moved)
         r->seen_ns = now;
-    else if (now - r->seen_ns > r->spin_ns)
-        (void)!poll(r->polls, r->n, SLEEP_MS); /* whatever ends it: the next turn looks again */
+    if (moved >= BATCH)
+        return (int)moved; /* more is waiting */
+    if (now - r->seen_ns < IDLE_NS)
+        pt_clock_sleep_until(now + NAP_NS);
+    else
+        (void)!poll(r->polls, r->n, WAIT_MS); /* whatever ends it: the next turn looks again */
     return (int)moved;
 }
 

@@ -128,7 +128,7 @@ def test_xdp_takes_nothing_but_its_own():
         _until(lambda: _attached(lab, 1), "the program was not attached")
         for node in (0, 2):
             run = _pps(lab, "plain", to, "-r", "5k", "-d", "0.5s", "--warmup", "0.1s", node=node)
-            assert run.rc == 0 and run.doc["totals"]["rx_packets"] > 2000, run
+            assert run.rc == 0 and run.doc["totals"]["rx_packets"] > 500, run
         run = lab.pitot(2, "lat", to, "-n", "100", "--warmup", "0s")
         assert run.rc == 0 and run.doc["totals"]["ok"] == 100, run
         refused = _pps(lab, "xdp", to, node=2)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAP_FD = 77, SENDERS_FD = 78, QUEUE = 3, DROP_KEY = -4, SENDER_KEY = -20, STEPS = 200 };
+enum { MAP_FD = 77, SENDERS_FD = 78, QUEUE = 3, DROP_KEY = -4, WORD_KEY = -4, STEPS = 200 };
 
 /* Addresses as the program sees them: a packet and a context far apart, so that mixing them shows.
  */
@@ -29,8 +29,8 @@ struct machine {
     const uint8_t *packet;
     size_t len;
     uint8_t stack[24], value[16];
-    const uint8_t *sender; /* the 20 bytes of the one key in the map of senders */
-    unsigned redirected;   /* calls of bpf_redirect_map */
+    const uint16_t *sender; /* the one port in the map of senders */
+    unsigned redirected;    /* calls of bpf_redirect_map */
 };
 
 static uint64_t get(const struct machine *m, unsigned reg)
@@ -114,6 +114,8 @@ static uint64_t alu(uint8_t code, uint64_t a, uint64_t b)
         return a & b;
     case BPF_LSH:
         return a << b;
+    case BPF_RSH:
+        return a >> b;
     default:
         fail_msg("ALU code %02x", code);
         return 0;
@@ -139,10 +141,17 @@ static bool taken(uint8_t code, uint64_t a, uint64_t b)
 
 static void look_up_sender(struct machine *m, int which)
 {
+    uint32_t index;
+    uint64_t word = 0;
     assert_int_equal(which, BPF_FUNC_map_lookup_elem);
-    assert_int_equal(get(m, 2), STACK + (uint64_t)SENDER_KEY);
+    assert_int_equal(get(m, 2), STACK + (uint64_t)WORD_KEY);
+    memcpy(&index, m->stack + sizeof(m->stack) + WORD_KEY, 4);
+    assert_true(index < 65536 / 64);
     assert_non_null(m->sender);
-    put(m, 0, memcmp(m->stack + sizeof(m->stack) + SENDER_KEY, m->sender, 20) ? 0 : VALUE);
+    if (*m->sender / 64 == index)
+        word = (uint64_t)1 << *m->sender % 64;
+    memcpy(m->value, &word, 8);
+    put(m, 0, VALUE);
 }
 
 static void call(struct machine *m, int which)
@@ -205,6 +214,9 @@ static int step(struct machine *m, const struct bpf_insn *i)
     default:
         break;
     }
+    if ((i->code & 7) == BPF_JMP32)
+        return 1 +
+               (taken(i->code, (uint32_t)get(m, i->dst_reg), (uint32_t)operand(m, i)) ? i->off : 0);
     assert_int_equal(i->code & 7, BPF_JMP);
     switch (i->code & 0xf0) {
     case BPF_EXIT:
@@ -220,7 +232,7 @@ static int step(struct machine *m, const struct bpf_insn *i)
 }
 
 static int run_from(struct machine *m, const struct pt_xdp_spec *spec, const uint8_t *packet,
-                    size_t len, const uint8_t *sender)
+                    size_t len, const uint16_t *sender)
 {
     struct bpf_insn program[PT_XDP_INSNS];
     const size_t n = pt_xdp_program(program, spec, MAP_FD, SENDERS_FD);
@@ -360,23 +372,22 @@ static void counts_and_drops(void **state)
     }
 }
 
-/* Of two flows on the same port, address and source port tell which is ours. */
-static void takes_only_the_senders_that_were_named(void **state)
+/* Of the flows to one port, address and source port tell which is ours. */
+static void takes_only_the_sender_that_was_named(void **state)
 {
     (void)state;
-    const struct pt_xdp_spec spec = {
-        .port_first = 7000, .port_last = 7000, .queues = 1, .senders = 4};
     for (int six = 0; six < 2; six++)
         for (size_t options = 0; options <= (six ? 0 : 40); options += 20) {
-            uint8_t plain[128], f[128] = {0}, key[20] = {0};
+            struct pt_xdp_sender sender = {.ipv6 = six};
+            const struct pt_xdp_spec spec = {
+                .port_first = 7000, .port_last = 7000, .queues = 1, .sender = &sender};
+            const uint16_t mine = 0x9234;
+            uint8_t plain[128] = {0}, f[128] = {0};
             struct machine m;
             struct pt_udp_frame_ends e = {
-                .ipv6 = six, .source_port = 0x1234, .destination_port = 7000};
+                .ipv6 = six, .source_port = mine, .destination_port = 7000};
             for (uint8_t i = 0; i < (six ? 16 : 4); i++)
-                e.source[i] = key[i] = (uint8_t)(0xc0 + i);
-            key[16] = 0x12;
-            key[17] = 0x34;
-            memset(plain, 0, sizeof(plain));
+                e.source[i] = sender.address[i] = (uint8_t)(0xc3 + i);
             ssize_t built = pt_udp_frame_build(plain, sizeof(plain), &e, 14);
             assert_true(built > 0);
             size_t n = (size_t)built + options;
@@ -384,15 +395,21 @@ static void takes_only_the_senders_that_were_named(void **state)
             memcpy(f + 34 + options, plain + 34, (size_t)built - 34);
             if (!six)
                 f[14] = (uint8_t)(0x45 + options / 4);
-            assert_int_equal(run_from(&m, &spec, f, n, key), XDP_REDIRECT);
-            for (size_t i = 0; i < sizeof(key); i++) {
-                key[i] ^= 1;
-                assert_int_equal(run_from(&m, &spec, f, n, key), XDP_PASS);
-                key[i] ^= 1;
+            assert_int_equal(run_from(&m, &spec, f, n, &mine), XDP_REDIRECT);
+            for (unsigned bit = 0; bit < 16; bit++) {
+                const uint16_t other = (uint16_t)(mine ^ 1U << bit);
+                assert_int_equal(run_from(&m, &spec, f, n, &other), XDP_PASS);
             }
-            size_t port = (six ? 54 : 34 + options) + 3;
-            f[port] ^= 1; /* the same sender to another port */
-            assert_int_equal(run_from(&m, &spec, f, n, key), XDP_PASS);
+            for (size_t i = 0; i < (six ? 16 : 4); i++) {
+                sender.address[i] ^= 0x80;
+                assert_int_equal(run_from(&m, &spec, f, n, &mine), XDP_PASS);
+                sender.address[i] ^= 0x80;
+            }
+            sender.ipv6 = !six; /* the other family's program leaves ours alone */
+            assert_int_equal(run_from(&m, &spec, f, n, &mine), XDP_PASS);
+            sender.ipv6 = six;
+            f[(six ? 54 : 34 + options) + 3] ^= 1; /* the same sender to another port */
+            assert_int_equal(run_from(&m, &spec, f, n, &mine), XDP_PASS);
         }
 }
 
@@ -404,7 +421,7 @@ int main(void)
         cmocka_unit_test(other_traffic_passes),
         cmocka_unit_test(ipv4_options_are_skipped),
         cmocka_unit_test(counts_and_drops),
-        cmocka_unit_test(takes_only_the_senders_that_were_named),
+        cmocka_unit_test(takes_only_the_sender_that_was_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
