@@ -1,6 +1,7 @@
 /* bare_xdp.c: the ceiling of AF_XDP over a veth pair, in copy mode.
  *
  * --recv spin   an AF_XDP socket read in a spinning loop
+ *        nap    the same, looking at the ring every 100 us
  *        wait   the same, sleeping in poll
  *        udp    an ordinary UDP socket (recvmmsg): no program at the receiving interface
  *        drop   a program that counts and drops: what arrives below any socket
@@ -125,7 +126,7 @@ static void send_loop(struct bare_end *me, int fd)
     }
 }
 
-static int waiting;
+static int waiting, napping;
 
 static void recv_loop(struct bare_end *me, int fd)
 {
@@ -139,6 +140,8 @@ static void recv_loop(struct bare_end *me, int fd)
         uint32_t until = acquire(rx.producer);
         if (until == at) {
             struct pollfd p = {.fd = fd, .events = POLLIN};
+            if (napping)
+                bare_sleep(100e-6);
             if (waiting)
                 poll(&p, 1, -1);
             continue;
@@ -357,10 +360,11 @@ int main(int argc, char **argv)
     errno = 0;
     const int drop = !strcmp(way, "drop"), udp = !strcmp(way, "udp");
     waiting = !strcmp(way, "wait");
+    napping = !strcmp(way, "nap");
     if (optind != argc || batch > FRAMES || size > 1472 || !*from_ns ||
-        !(drop || udp || waiting || !strcmp(way, "spin")))
+        !(drop || udp || waiting || napping || !strcmp(way, "spin")))
         bare_die("options: --addr A --ns FROM,TO --seconds S --warmup S "
-                 "--recv spin | wait | udp | drop --size N (up to 1472) --batch N (up to %u) "
+                 "--recv spin | nap | wait | udp | drop --size N (up to 1472) --batch N (up to %u) "
                  "--budget N (frames per call, 0: the kernel's own) --mode generic | native "
                  "--cpus FROM,TO",
                  FRAMES);
