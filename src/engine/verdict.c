@@ -166,6 +166,8 @@ static void outcome(const struct pt_report *rep, struct pt_result *r)
     broken_flows(rep, r);
     failed_operations(rep, r);
     uint64_t moved = c->ok + c->tx_bytes + c->rx_bytes;
+    if (rep->peer && !rep->shape->both)
+        moved += rep->peer->c[PT_PHASE_MEASURE].rx_bytes;
     if (before)
         return;
     if (!moved || (rep->shape->both && c->ops && !c->ok)) {

@@ -622,7 +622,7 @@ def test_counted_operations():
 def test_many_connections():
     with Local() as lab:
         at = lab.serve(0).at("127.0.0.1")
-        for words in (["lat"], ["bw"], ["pps"]):
+        for words in (["lat"], ["bw", "--cc", "cubic"], ["pps"]):
             doc = good(lab.pitot(0, *words, "-c", "1000", at, "-d", "500ms", "--warmup", "300ms", "-q"))
             assert doc["test"]["load"]["connections"] == 1000 and doc["flows_not_shown"] == 1000 - len(doc["flows"])
 
