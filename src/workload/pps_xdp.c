@@ -73,7 +73,7 @@ static int admit(struct pt_pps_door *door, const struct pt_job_spec *spec,
 {
     for (uint32_t id = 0; id < spec->shape.flows; id++) {
         struct pt_xdp_sender s;
-        uint16_t port;
+        uint16_t port = 0;
         int rc = sender_of(&s, &port, spec->fds[id], e);
         if (rc < 0)
             return rc;
