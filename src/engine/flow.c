@@ -60,15 +60,21 @@ void pt_flow_error(struct pt_flow *f, enum pt_op_error error, pt_ns due, pt_ns s
         record(w, due, sent, now);
 }
 
+/* It waits for room no more. */
+static void stop_waiting(struct pt_flow *f)
+{
+    if (f->writable.p.active)
+        pt_op_cancel(f->w->loop, &f->writable);
+    f->w->blocked -= f->blocked;
+    f->blocked = false;
+}
+
 void pt_flow_stop(struct pt_flow *f)
 {
     struct pt_worker *w = f->w;
     if (f->rx.p.active)
         pt_recv_stop(w->loop, &f->rx);
-    if (f->writable.p.active)
-        pt_op_cancel(w->loop, &f->writable);
-    w->blocked -= f->blocked;
-    f->blocked = false;
+    stop_waiting(f);
     if (f->reply.p.active)
         pt_op_cancel(w->loop, &f->reply);
 }
@@ -112,10 +118,7 @@ void pt_flow_finish(struct pt_flow *f)
         return;
     f->finished = true;
     sender_ends(f->w);
-    if (f->writable.p.active)
-        pt_op_cancel(f->w->loop, &f->writable);
-    f->w->blocked -= f->blocked;
-    f->blocked = false;
+    stop_waiting(f);
     if (f->w->shape->chan != PT_CHAN_UDP && f->dir == PT_DIR_TX) {
         pt_flow_probe(f);
         shutdown(f->fd, SHUT_WR);

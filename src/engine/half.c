@@ -13,14 +13,6 @@
 const char *const pt_half_limits[PT_HALF_LIMITS] = {"receiver window", "send buffer",
                                                     "congestion window", "application"};
 
-static void add_seq(struct pt_seq_books *into, const struct pt_seq_books *b)
-{
-    into->unique += b->unique;
-    into->duplicate += b->duplicate;
-    into->reordered += b->reordered;
-    into->late += b->late;
-}
-
 static void read_flow(struct pt_half_flow *out, const struct pt_job *job, uint32_t id,
                       double window_s)
 {
@@ -151,7 +143,7 @@ int pt_half_read(struct pt_half *h, const struct pt_job *job)
     for (uint32_t i = 0; i < s->flows; i++) {
         struct pt_half_flow f;
         read_flow(&f, job, i, h->window_s);
-        add_seq(&h->seq, &f.seq);
+        pt_seq_books_add(&h->seq, &f.seq);
         h->drops += f.drops;
         pt_ns began = job->flows[i].first_tx_ns;
         if (began && began < first)
@@ -268,10 +260,7 @@ const struct pt_point *pt_sampler_take(struct pt_sampler *s, const struct pt_job
     for (unsigned i = 0; i < PT_PHASES; i++) {
         struct pt_counters c, d;
         pt_job_counters(job, (enum pt_phase)i, &c);
-        const uint64_t *a = (const uint64_t *)&c, *b = (const uint64_t *)&s->before[i];
-        uint64_t *o = (uint64_t *)&d;
-        for (size_t k = 0; k < sizeof(c) / sizeof(*o); k++)
-            o[k] = a[k] > b[k] ? a[k] - b[k] : 0;
+        pt_counters_sub(&d, &c, &s->before[i]);
         pt_counters_add(&p->c, &d);
         s->before[i] = c;
     }

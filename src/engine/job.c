@@ -26,6 +26,15 @@ void pt_counters_add(struct pt_counters *into, const struct pt_counters *c)
         to[i] += from[i];
 }
 
+void pt_counters_sub(struct pt_counters *out, const struct pt_counters *after,
+                     const struct pt_counters *before)
+{
+    uint64_t *to = (uint64_t *)out;
+    const uint64_t *a = (const uint64_t *)after, *b = (const uint64_t *)before;
+    for (size_t i = 0; i < sizeof(*out) / sizeof(*to); i++)
+        to[i] = a[i] > b[i] ? a[i] - b[i] : 0;
+}
+
 uint64_t pt_counters_errors(const struct pt_counters *c)
 {
     uint64_t sum = 0;

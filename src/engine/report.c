@@ -37,10 +37,7 @@ void pt_half_direction(const struct pt_half *h, const struct pt_shape *s, bool r
         if (!goes(s, f->id, reverse))
             continue;
         pt_counters_add(c, &f->c);
-        seq->unique += f->seq.unique;
-        seq->duplicate += f->seq.duplicate;
-        seq->reordered += f->seq.reordered;
-        seq->late += f->seq.late;
+        pt_seq_books_add(seq, &f->seq);
     }
 }
 
@@ -169,10 +166,7 @@ static void one_way(const struct pt_report *rep, struct pt_result *r)
     d.receiver_known = f.receiver_known && b.receiver_known;
     pt_counters_add(&d.tx, &b.tx);
     pt_counters_add(&d.rx, &b.rx);
-    d.seq.unique += b.seq.unique;
-    d.seq.duplicate += b.seq.duplicate;
-    d.seq.reordered += b.seq.reordered;
-    d.seq.late += b.seq.late;
+    pt_seq_books_add(&d.seq, &b.seq);
     put_direction(rep, &d, r, "");
     if (counted && d.receiver_known)
         pt_result_real(r, "duration_s", f.rx_s > b.rx_s ? f.rx_s : b.rx_s);

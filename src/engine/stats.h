@@ -81,14 +81,12 @@ enum {
 
 struct pt_worker_stat {
     _Atomic int state; /* enum pt_worker_state */
-    _Atomic uint32_t flows_ready;
     _Atomic uint32_t flows_open;
     _Atomic uint32_t senders; /* flows that have not sent all yet */
     struct pt_counters c[PT_PHASES];
     uint64_t late;       /* answers that came after their operation had timed out */
     uint64_t tx_refused; /* datagrams that the kernel did not take; not among tx_packets */
     uint64_t ring_drops; /* … that found no room in a receive ring of ours */
-    pt_ns begun_ns;      /* when the first flow of this worker moved */
     pt_ns stopped_ns;    /* when the window closed early (stop, peer lost); 0: it ran its length */
     pt_ns gap_ns, gap_at_ns; /* the longest silence inside the window, and when it began */
     pt_ns last_rx_ns;
@@ -118,6 +116,9 @@ enum pt_stop {
 };
 
 void pt_counters_add(struct pt_counters *into, const struct pt_counters *c);
+/* after - before, never negative. */
+void pt_counters_sub(struct pt_counters *out, const struct pt_counters *after,
+                     const struct pt_counters *before);
 uint64_t pt_counters_errors(const struct pt_counters *c);
 
 #endif

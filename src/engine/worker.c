@@ -304,7 +304,6 @@ int pt_worker_main(struct pt_job *job, unsigned index)
         set_state(&w, PT_WORKER_READY);
         if (wait_for_start(&w)) {
             atomic_store(&w.st->state, PT_WORKER_RUNNING);
-            w.st->begun_ns = w.start_ns;
             rc = pt_worker_turn(&w);
             count_never_started(&w);
             if (rc < 0)

@@ -47,7 +47,6 @@ struct pt_shape {
     bool polls;    /* receivers have no sockets: on_poll looks for what arrived */
     bool same_cpu; /* both ends on one CPU */
     bool sequenced;      /* datagrams carry a sequence header: losses are known */
-    bool rotate;         /* pps, bw: any flow may take the next operation */
     bool answer_listens; /* the answering workers open a listener of their own (--crr) */
     size_t recv_size;    /* bytes of a receive buffer */
     unsigned recv_batch;

@@ -59,6 +59,14 @@ static inline uint64_t pt_seq_extend(const struct pt_seq *s, uint64_t low, unsig
     return number;
 }
 
+static inline void pt_seq_books_add(struct pt_seq_books *into, const struct pt_seq_books *b)
+{
+    into->unique += b->unique;
+    into->duplicate += b->duplicate;
+    into->reordered += b->reordered;
+    into->late += b->late;
+}
+
 /* Sent minus what came, never negative. */
 static inline uint64_t pt_seq_lost(const struct pt_seq_books *b, uint64_t sent)
 {

@@ -44,7 +44,7 @@ static const struct pt_lat_opts *opts(const struct pt_worker *w)
     return w->job->spec.plan->params;
 }
 
-static size_t message_size(const struct pt_plan *p)
+size_t pt_lat_size(const struct pt_plan *p)
 {
     const struct pt_lat_opts *o = p->params;
     if (p->common.size)
@@ -56,7 +56,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
 {
     const struct pt_lat_opts *o = p->params;
     const struct pt_common *c = &p->common;
-    size_t size = message_size(p);
+    size_t size = pt_lat_size(p);
     enum pt_chan_kind chan;
     int rc = pt_shape_channel(p, o->udp, &chan, e);
     if (rc < 0)
@@ -145,7 +145,7 @@ static int flow_init(struct pt_flow *f, struct pt_err *e)
     struct lat_flow *l = f->own;
     if (opts(f->w)->crr)
         return pt_lat_crr_flow_init(f, e);
-    size_t size = message_size(f->w->job->spec.plan);
+    size_t size = pt_lat_size(f->w->job->spec.plan);
     l->message = pt_worker_alloc(f->w, size + 64);
     uint64_t n = f->w->job->spec.side == PT_ASK ? ring_size(f->w) : 2;
     l->mask = n - 1;
@@ -186,7 +186,7 @@ static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
     struct pt_worker *w = f->w;
     if (opts(w)->crr)
         return pt_lat_crr_due(f, due);
-    size_t size = message_size(w->job->spec.plan);
+    size_t size = pt_lat_size(w->job->spec.plan);
     pt_ns sent = pt_loop_now(w->loop);
     if (l->next - l->oldest > l->mask) {
         pt_flow_started(f, due, sent);
@@ -311,7 +311,7 @@ static void ask_stream(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t
 static void ask_data(struct pt_flow *f, uint8_t *bytes, size_t n, pt_ns now)
 {
     struct lat_flow *l = f->own;
-    size_t size = message_size(f->w->job->spec.plan);
+    size_t size = pt_lat_size(f->w->job->spec.plan);
     if (f->w->shape->chan != PT_CHAN_UDP)
         ask_stream(f, bytes, n, size, now);
     else if (n == size && n)
@@ -336,7 +336,7 @@ static void answer_message(struct pt_flow *f, uint8_t *m, size_t size, pt_ns now
 static void answer_data(struct pt_flow *f, uint8_t *bytes, size_t n, pt_ns now)
 {
     struct lat_flow *l = f->own;
-    size_t size = message_size(f->w->job->spec.plan);
+    size_t size = pt_lat_size(f->w->job->spec.plan);
     if (f->w->shape->chan == PT_CHAN_UDP) {
         if (n == size && n)
             answer_message(f, bytes, n, now);

@@ -15,6 +15,9 @@ struct pt_lat_opts {
 #define PT_LAT_SIZE    14 /* bytes: what sockperf sends, so that figures compare */
 #define PT_LAT_ONE_WAY 32 /* sequence number and three instants */
 
+/* Bytes of a request, and of its answer. */
+size_t pt_lat_size(const struct pt_plan *p);
+
 /* Connection per request (--crr): the answering worker accepts, answers, and closes. */
 int pt_lat_crr_worker_init(struct pt_worker *w, struct pt_err *e);
 int pt_lat_crr_flow_init(struct pt_flow *f, struct pt_err *e);

@@ -32,17 +32,11 @@ struct crr {
     bool busy;
 };
 
-static size_t message_size(const struct pt_worker *w)
-{
-    uint64_t size = w->job->spec.plan->common.size;
-    return size ? (size_t)size : PT_LAT_SIZE;
-}
-
 int pt_lat_crr_flow_init(struct pt_flow *f, struct pt_err *e)
 {
     _Static_assert(sizeof(struct crr) <= 512, "lat.c flow_size");
     struct crr *c = f->own;
-    *c = (struct crr){.f = f, .fd = -1, .size = message_size(f->w)};
+    *c = (struct crr){.f = f, .fd = -1, .size = pt_lat_size(f->w->job->spec.plan)};
     c->message = pt_worker_alloc(f->w, c->size);
     return c->message ? 0 : pt_fail(e, -ENOMEM, "no memory for a request");
 }
@@ -274,7 +268,7 @@ int pt_lat_crr_worker_init(struct pt_worker *w, struct pt_err *e)
     if (w->job->spec.side != PT_ANSWER)
         return 0;
     struct answering *a = w->own;
-    *a = (struct answering){.w = w, .size = message_size(w)};
+    *a = (struct answering){.w = w, .size = pt_lat_size(w->job->spec.plan)};
     size_t each = (a->size + 63) & ~(size_t)63;
     a->all = pt_worker_alloc(w, CONNECTIONS * sizeof(*a->all));
     uint8_t *messages = pt_worker_alloc(w, CONNECTIONS * each);
