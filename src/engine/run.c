@@ -409,6 +409,8 @@ static void watch(struct run *r)
     bool counted = s->bytes || s->ops_per_flow;
     pt_ns begin = s->bytes ? r->start_ns : r->start_ns + s->warmup;
     pt_ns end = counted ? PT_NS_MAX : begin + s->duration;
+    pt_ns late = patience(r) < 2 * PT_S ? patience(r)
+                                        : 2 * PT_S; /* what is still to come may take so long */
     pt_ns interval = r->plan.common.interval;
     pt_ns next = r->start_ns + s->warmup % interval;
     if (next <= r->start_ns)
@@ -427,7 +429,7 @@ static void watch(struct run *r)
             return;
         if (pt_job_done(&r->job) || pt_job_is_broken(&r->job) || all_is_sent(r, now, end))
             return;
-        if (end != PT_NS_MAX && now >= end + s->tail + 2 * PT_S)
+        if (end != PT_NS_MAX && now >= end + s->tail + late)
             return;
         if (end != PT_NS_MAX && now >= end && !s->both && s->forward < s->flows &&
             now >= end + s->tail + 50 * PT_MS)
@@ -459,17 +461,19 @@ static void await_report(struct run *r)
     }
 }
 
-/* What is still under way arrives, as long as anything does. */
-static void await_workers(struct run *r)
+/* What is still under way arrives, as long as anything does. False: they hang, or somebody will not
+ * wait. */
+static bool await_workers(struct run *r)
 {
     bool counted = r->shape.bytes || r->shape.ops_per_flow;
     pt_ns most = counted ? patience(r) + PT_S : PT_S;
     while (!pt_job_done(&r->job) && pt_signal_count() < 2) {
         pt_ns now = pt_clock_now();
         if (pt_job_is_stuck(&r->job, now, r->broken[0] ? PT_S / 2 : most))
-            return;
+            return false;
         nap(r, now + 50 * PT_MS, false);
     }
+    return pt_signal_count() < 2;
 }
 
 /* Stops both ends and waits for what the peer has to say. */
@@ -485,8 +489,8 @@ static void wind_down(struct run *r)
     await_report(r);
     if (r->broken[0])
         pt_job_stop(&r->job, PT_STOP_NOW);
-    await_workers(r);
-    if (pt_job_finish(&r->job, pt_clock_now() + (pt_signal_count() > 1 ? 0 : PT_S), &e) < 0)
+    pt_ns grace = await_workers(r) ? PT_S : 0; /* who has hung already is given no more time */
+    if (pt_job_finish(&r->job, pt_clock_now() + grace, &e) < 0)
         broke(r, "%s", e.text);
     pt_wire_end(r->wire);
 }
