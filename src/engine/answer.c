@@ -71,6 +71,12 @@ static int read_placement(struct answer *a, const json_t *test, struct pt_err *e
                      : js->workers > 1 || allowed.n > 1 ? (int)allowed.cpu[i]
                                                         : -1;
     }
+    const json_t *beside = json_object_get(test, "beside");
+    json_int_t cpu = json_is_integer(beside) ? json_integer_value(beside) : -1;
+    js->beside =
+        cpu >= 0 && cpu < PT_CPU_MAX && pt_cpu_has(&allowed, (unsigned)cpu) ? (int)cpu : -1;
+    js->paired = json_is_true(json_object_get(test, "paired"));
+    js->same_machine = json_is_true(json_object_get(test, "same_machine"));
     const char *engine = json_string_value(json_object_get(test, "engine"));
     js->backend = engine && strcmp(engine, "uring") == 0 ? PT_BACKEND_URING : PT_BACKEND_EPOLL;
     return 0;
@@ -100,6 +106,7 @@ static int read_test(struct answer *a, const json_t *test, struct pt_err *e)
                                        .wl = a->wl,
                                        .plan = &a->plan,
                                        .listener = -1,
+                                       .beside = -1,
                                        .listener_at = a->session->control->peer,
                                        .impairment = a->session->impairment};
     if (rc == 0)

@@ -59,6 +59,8 @@ int pt_channel_equip(int fd, const struct pt_common *c, const struct pt_shape *s
     struct pt_sockopts o;
     pt_channel_options(&o, c, s);
     o.mss = 0; /* agreed when the connection was made */
+    if (!o.cc[0] && s->chan == PT_CHAN_TCP)
+        pt_sock_cc_default(o.cc); /* what it inherited is the listener's */
     int rc = side == PT_ANSWER ? pt_sockopts_apply(fd, &o, e) : 0;
     if (rc == 0 && s->chan == PT_CHAN_UDP && !c->rcvbuf)
         pt_sock_room(fd, dgram_room(s));

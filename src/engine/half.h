@@ -68,7 +68,7 @@ struct pt_half {
     struct pt_hist *hist[PT_HISTS]; /* NULL: nothing recorded */
     struct pt_series series;
     unsigned note_count;
-    char notes[PT_HALF_NOTES][256];
+    char notes[PT_HALF_NOTES][PT_WORKER_NOTE];
     char backend[16];
     struct pt_sock_granted socket; /* of one of its flows; zeroed: it has none. The note is above */
     struct pt_wire *wire;          /* what the machine counted; NULL: unknown */

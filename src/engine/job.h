@@ -25,6 +25,8 @@ struct pt_job_spec {
     struct pt_shape shape;
     unsigned workers;
     int cpu[PT_WORKERS_MAX];    /* -1: not pinned */
+    bool same_machine;          /* both ends run under one kernel */
+    int beside;                 /* the peer's CPU, where a shape that `joins` may move; -1 */
     bool paired;                /* the peer's worker shares our CPU: give way to it */
     enum pt_backend backend;    /* never AUTO here */
     int *fds;                   /* shape.flows descriptors by flow id; taken over; NULL: none */

@@ -13,17 +13,20 @@ static unsigned smaller(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-static void pin_pairs(struct pt_place *p, const struct pt_shape *s, const struct pt_cpu_list *l)
+static void pin_pairs(struct pt_place *p, const struct pt_shape *s, const struct pt_common *c,
+                      const struct pt_cpu_list *l)
 {
     const bool apart = (p->workers == 1 || s->spin) && !s->same_cpu && l->n > 1;
     p->paired = !apart;
+    p->joins = apart && s->joins && p->workers == 1 && !c->cpus.n;
     for (unsigned i = 0; i < p->workers; i++) {
         p->cpu[i] = l->cpu[apart ? 2 * i % l->n : i % l->n];
         p->peer_cpu[i] = l->cpu[apart ? (2 * i + 1) % l->n : i % l->n];
     }
     snprintf(p->text, sizeof(p->text), "one machine, %u worker%s at each end, %s", p->workers,
              p->workers == 1 ? "" : "s",
-             apart         ? "both ends on CPUs of their own"
+             p->joins      ? "on one CPU or on two, as measured"
+             : apart       ? "both ends on CPUs of their own"
              : s->same_cpu ? "both ends on one CPU"
              : l->n == 1   ? "one CPU for all"
                            : "each pair on one CPU");
@@ -73,7 +76,7 @@ int pt_place_plan(struct pt_place *p, const struct pt_shape *s, const struct pt_
     for (unsigned i = 0; i < PT_WORKERS_MAX; i++)
         p->cpu[i] = p->peer_cpu[i] = -1;
     if (same_machine) {
-        pin_pairs(p, s, l);
+        pin_pairs(p, s, c, l);
         return 0;
     }
     if (s->same_cpu)

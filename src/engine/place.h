@@ -14,6 +14,7 @@
 struct pt_place {
     bool same_machine;
     bool paired; /* sender i and receiver i share a CPU */
+    bool joins;  /* the sender may go over to the receiver's CPU, if it finds that better */
     unsigned workers, peer_workers;
     int cpu[PT_WORKERS_MAX];      /* -1: not pinned */
     int peer_cpu[PT_WORKERS_MAX]; /* one machine only; else the peer places its own */

@@ -143,10 +143,12 @@ static int propose(struct run *r, struct pt_err *e)
     json_t *cpu = json_array();
     for (unsigned i = 0; i < r->place.peer_workers; i++)
         json_array_append_new(cpu, json_integer(r->place.peer_cpu[i]));
-    json_t *test = json_pack("{s:s, s:s, s:o?, s:i, s:o, s:s}", "type", "test", "workload",
-                             s->wl->form.manual.command, "params", pt_plan_to_peer(&r->plan),
-                             "workers", (int)r->place.peer_workers, "cpus", cpu, "engine",
-                             r->backend == PT_BACKEND_URING ? "uring" : "epoll");
+    json_t *test =
+        json_pack("{s:s, s:s, s:o?, s:i, s:o, s:b, s:b, s:i, s:s}", "type", "test", "workload",
+                  s->wl->form.manual.command, "params", pt_plan_to_peer(&r->plan), "workers",
+                  (int)r->place.peer_workers, "cpus", cpu, "same_machine", same, "paired",
+                  r->place.paired, "beside", r->place.joins ? r->place.cpu[0] : -1, "engine",
+                  r->backend == PT_BACKEND_URING ? "uring" : "epoll");
     pt_ns deadline = pt_clock_now() + step(r);
     rc = pt_control_send_new(&r->control, test, deadline, e);
     if (rc == 0)
@@ -204,6 +206,8 @@ static int start_job(struct run *r, struct pt_err *e)
         .shape = r->shape,
         .workers = r->place.workers,
         .backend = r->backend,
+        .same_machine = r->place.same_machine,
+        .beside = r->place.joins ? r->place.peer_cpu[0] : -1,
         .paired = r->place.paired,
         .listener = -1,
         .listener_at = r->control.peer,

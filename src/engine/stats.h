@@ -19,6 +19,8 @@
 
 #include <stdatomic.h>
 
+#define PT_WORKER_NOTE 400 /* bytes of what a worker says about its choices */
+
 enum pt_phase {
     PT_PHASE_WARMUP,  /* excluded from the figures */
     PT_PHASE_MEASURE, /* the window of the figures */
@@ -98,7 +100,7 @@ struct pt_worker_stat {
     struct pt_usage usage_begin, usage_end; /* of the worker, at the window's edges */
     int error;
     char error_text[256];
-    char note[256];                 /* what the workload chose and why (block size, path) */
+    char note[PT_WORKER_NOTE];      /* what the workload chose and why (block size, path) */
     struct pt_sock_granted granted; /* of its first flow's socket; zeroed: no socket */
     struct pt_hist hist[PT_HISTS];
 };

@@ -245,7 +245,7 @@ static bool drive_bulk(struct pt_worker *w, pt_ns now)
             pt_flow_finish(f);
         more |= !f->finished && !f->blocked;
         /* The receiver shares this CPU: let it read while the block is still in the cache. */
-        if (w->job->spec.paired && w->shape->chan != PT_CHAN_UDP && !first)
+        if (w->gives_way && w->shape->chan != PT_CHAN_UDP && !first)
             sched_yield();
     }
     return more;

@@ -50,6 +50,15 @@ void pt_worker_note(struct pt_worker *w, const char *fmt, ...)
     va_end(ap);
 }
 
+void pt_worker_join(struct pt_worker *w, bool beside)
+{
+    const struct pt_job_spec *spec = &w->job->spec;
+    int cpu = beside ? spec->beside : spec->cpu[w->index];
+    struct pt_err ignored = {0};
+    if (cpu >= 0 && pt_cpu_pin((unsigned)cpu, &ignored) == 0)
+        w->gives_way = beside;
+}
+
 pt_ns pt_worker_clock(const struct pt_worker *w, pt_ns now)
 {
     return w->impaired ? pt_impaired_clock(w->impaired, now) : now;
@@ -171,6 +180,7 @@ static int set_up(struct pt_worker *w, struct pt_err *e)
     int rc = open_flows(w, e);
     if (rc < 0)
         return rc;
+    w->gives_way = spec->paired;
     moderate(w);
     struct pt_loop_spec loop = {
         .backend = spec->backend,

@@ -53,6 +53,7 @@ struct pt_worker {
     pt_ns boundary_ns;                 /* the next of them */
     pt_ns stop_ns;                     /* when a stop was first seen; 0: not yet */
     pt_ns ticked_ns, probed_ns;
+    bool gives_way; /* the peer's worker shares this CPU */
     bool moderated; /* receives by looking every so often instead of being woken */
     bool finishing; /* starts no more operations */
     bool settle;    /* the window has begun: go over to its way of receiving */
@@ -72,6 +73,8 @@ struct pt_worker {
 void *pt_worker_alloc(struct pt_worker *w, size_t size);
 /* The clock as the answering side would tell it: skewed by `pitot truth`. */
 pt_ns pt_worker_clock(const struct pt_worker *w, pt_ns now);
+/* Goes over to the CPU of the peer's worker (pt_job_spec.beside, which must be one), or back. */
+void pt_worker_join(struct pt_worker *w, bool beside);
 /* Remembers in the result what the workload chose and why; the last one wins. */
 void pt_worker_note(struct pt_worker *w, const char *fmt, ...) PT_PRINTF(2, 3);
 

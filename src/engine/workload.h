@@ -46,6 +46,7 @@ struct pt_shape {
                     */
     bool polls;    /* receivers have no sockets: on_poll looks for what arrived */
     bool same_cpu; /* both ends on one CPU */
+    bool joins;    /* within one machine: a lone sender may try the receiver's CPU and stay there */
     bool sequenced;      /* datagrams carry a sequence header: losses are known */
     bool answer_listens; /* the answering workers open a listener of their own (--crr) */
     size_t recv_size;    /* bytes of a receive buffer */

@@ -110,6 +110,21 @@ static void reap(struct pt_bulk *b, int fd)
     }
 }
 
+/* One copy into the socket, of a block gathered from the same piece. */
+static ssize_t by_write(const struct pt_bulk *b, int fd, size_t n, int flags)
+{
+    if (!b->reuse || n <= PT_BULK_REUSE)
+        return send(fd, b->bytes, n, flags | MSG_NOSIGNAL);
+    struct iovec v[PT_BULK_BYTES / PT_BULK_REUSE];
+    struct msghdr m = {.msg_iov = v};
+    for (size_t left = n < PT_BULK_BYTES ? n : PT_BULK_BYTES; left;) {
+        size_t piece = left < PT_BULK_REUSE ? left : PT_BULK_REUSE;
+        v[m.msg_iovlen++] = (struct iovec){.iov_base = b->bytes, .iov_len = piece};
+        left -= piece;
+    }
+    return sendmsg(fd, &m, flags | MSG_NOSIGNAL);
+}
+
 ssize_t pt_bulk_send(struct pt_bulk *b, enum pt_bulk_method how, int fd, size_t n, int flags)
 {
     ssize_t sent;
@@ -132,7 +147,7 @@ ssize_t pt_bulk_send(struct pt_bulk *b, enum pt_bulk_method how, int fd, size_t 
         if (sent < 0 && errno == ENOBUFS)
             sent = send(fd, b->bytes, n, flags | MSG_NOSIGNAL); /* too many are not reaped yet */
     } else {
-        sent = send(fd, b->bytes, n, flags | MSG_NOSIGNAL);
+        sent = by_write(b, fd, n, flags);
     }
     return sent < 0 ? -errno : sent;
 }

@@ -148,9 +148,25 @@ void pt_sock_room(int fd, int bytes)
         (void)!set_int(fd, SOL_SOCKET, SO_RCVBUF, bytes);
 }
 
+bool pt_sock_hold_window(int fd, int bytes)
+{
+    if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, bytes) == 0)
+        return true;
+    return pt_sysctl_number("net/core/rmem_max", 0) >= bytes &&
+           set_int(fd, SOL_SOCKET, SO_RCVBUF, bytes) == 0;
+}
+
 int pt_sock_cc_available(char *out, size_t cap)
 {
     return pt_sysctl_text("net/ipv4/tcp_available_congestion_control", out, cap);
+}
+
+void pt_sock_cc_default(char out[16])
+{
+    char text[64];
+    if (pt_sysctl_text("net/ipv4/tcp_congestion_control", text, sizeof(text)) < 0)
+        text[0] = 0;
+    snprintf(out, 16, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
 int pt_sock_cc_get(int fd, char out[16])

@@ -43,8 +43,14 @@ int pt_sock_granted(struct pt_sock_granted *g, int fd, const struct pt_sockopts 
  * CAP_NET_ADMIN, else as far as that goes. A wish: pt_sock_granted tells what came of it. */
 void pt_sock_room(int fd, int bytes);
 
+/* Holds TCP's receive window near `bytes` instead of letting it grow by itself. False, and nothing
+ * is changed, when net.core.rmem_max is less and CAP_NET_ADMIN is not there. */
+bool pt_sock_hold_window(int fd, int bytes);
+
 /* The congestion controls this kernel has loaded, space separated, into `out`. */
 int pt_sock_cc_available(char *out, size_t cap) PT_MUST_USE;
+/* The one new sockets get (net.ipv4.tcp_congestion_control); "" when the kernel does not say. */
+void pt_sock_cc_default(char out[16]);
 /* The congestion control of a TCP socket into `out`. */
 int pt_sock_cc_get(int fd, char out[16]) PT_MUST_USE;
 

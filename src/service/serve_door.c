@@ -104,7 +104,10 @@ static int open_door(struct pt_serve_door *door, const struct pt_addr *at, struc
 {
     bool v6 = pt_addr_family(at) == AF_INET6;
     door->udp = -1;
-    door->fd = pt_sock_listen(at, 0, &(struct pt_sockopts){.v6only = v6}, e);
+    /* What is accepted inherits this, and then gets what its test asks for: a socket that BBR was
+     * ever in charge of keeps pacing by a timer under any other congestion control. */
+    struct pt_sockopts o = {.v6only = v6, .cc = "reno"};
+    door->fd = pt_sock_listen(at, 0, &o, e);
     if (door->fd < 0)
         return door->fd;
     int rc = pt_addr_local(&door->at, door->fd);

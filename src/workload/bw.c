@@ -16,6 +16,10 @@
 #include <string.h>
 
 #define RECV_BLOCK ((size_t)1 << 20)
+/* Of a connection within one machine: about what one read takes. What waits then fits the CPU's
+ * cache, and the receiver is woken once per window instead of once per segment. Measured: 384 KiB
+ * starve the sender, from 1 MiB on nothing is gained any more. */
+#define LOCAL_WINDOW (768 << 10)
 
 struct bw_worker {
     struct pt_bulk bulk;
@@ -102,6 +106,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         .flows = o->bidir ? 2 * c->connections : c->connections,
         .forward = o->reverse ? 0 : c->connections,
         .moderate = ops <= 0, /* jitter is told at a rate only */
+        .joins = !udp && !o->bidir && ops <= 0,
         .sequenced = udp,
         .recv_size = udp ? 65536 : RECV_BLOCK,
         .recv_batch = udp ? 1 : 4,
@@ -134,11 +139,13 @@ static int worker_init(struct pt_worker *w, struct pt_err *e)
     if (rc < 0)
         return rc;
     b->open = true;
+    b->bulk.reuse = w->job->spec.same_machine;
     size_t fixed = c->size ? (size_t)c->size : w->paced ? paced_block(c) : 0;
     if (c->requests && !fixed)
         fixed = PT_BW_BLOCK;
-    pt_bw_tune_init(&b->tuner, opts(w), fixed, w->paced ? 0 : w->shape->warmup);
-    char text[256];
+    pt_bw_tune_init(&b->tuner, opts(w), fixed, w->job->spec.beside >= 0,
+                    w->paced ? 0 : w->shape->warmup);
+    char text[PT_WORKER_NOTE];
     pt_bw_tune_text(&b->tuner, text, sizeof(text));
     pt_worker_note(w, "%s", text);
     return 0;
@@ -167,12 +174,31 @@ static int flow_init(struct pt_flow *f, struct pt_err *e)
     f->left = UINT64_MAX;
     if (f->w->shape->chan == PT_CHAN_UDP)
         return pt_bw_udp_init(f, e);
+    if ((f->dir & PT_DIR_RX) && f->w->job->spec.same_machine && s->chan == PT_CHAN_TCP &&
+        !f->w->job->spec.plan->common.rcvbuf && pt_sock_hold_window(f->fd, LOCAL_WINDOW))
+        pt_worker_note(f->w,
+                       "receive windows are held at %d KiB, as both ends are on one machine; "
+                       "--rcvbuf sets another size",
+                       LOCAL_WINDOW >> 10);
     if (opts(f->w)->zerocopy == PT_BW_MSG_ZEROCOPY && (f->dir & PT_DIR_TX)) {
         int rc = pt_bulk_allow_zerocopy(f->fd);
         if (rc < 0)
             return pt_fail(e, rc, "--zerocopy msg_zerocopy: %s", pt_strerror(rc));
     }
     return 0;
+}
+
+static void tune(struct pt_worker *w, pt_ns now, uint64_t sent)
+{
+    struct bw_worker *b = w->own;
+    bool beside = b->tuner.beside;
+    if (pt_bw_tune(&b->tuner, now, sent)) {
+        char text[PT_WORKER_NOTE];
+        pt_bw_tune_text(&b->tuner, text, sizeof(text));
+        pt_worker_note(w, "%s", text);
+    }
+    if (b->tuner.beside != beside)
+        pt_worker_join(w, b->tuner.beside);
 }
 
 static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
@@ -190,11 +216,8 @@ static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
         pt_flow_did(f, 1);
         if (f->bytes_left != UINT64_MAX)
             f->bytes_left -= (uint64_t)sent;
-        if (PT_UNLIKELY(!b->tuner.settled) && pt_bw_tune(&b->tuner, due, (uint64_t)sent)) {
-            char text[256];
-            pt_bw_tune_text(&b->tuner, text, sizeof(text));
-            pt_worker_note(f->w, "%s", text);
-        }
+        if (PT_UNLIKELY(!b->tuner.settled))
+            tune(f->w, due, (uint64_t)sent);
         if (!f->bytes_left)
             return (int)done + 1;
     }

@@ -25,6 +25,7 @@ struct pt_bw_opts {
 struct pt_bw_candidate {
     enum pt_bulk_method how;
     size_t block;
+    bool beside;      /* on the receiver's CPU */
     double bytes, ns; /* what it moved in the time it had */
 };
 
@@ -35,13 +36,16 @@ struct pt_bw_tuner {
     pt_ns slice, until, began;
     enum pt_bulk_method how; /* what to use now */
     size_t block;
+    bool beside;
     bool settled;
 };
 
-/* `fixed` > 0: only that block size. A warm-up too short to measure in gives the default. */
-void pt_bw_tune_init(struct pt_bw_tuner *t, const struct pt_bw_opts *o, size_t fixed, pt_ns warmup);
-/* Enters what was moved up to `now`; may change `how` and `block`. True when it has just settled.
- */
+/* `fixed` > 0: only that block size. `joins`: the sender may share the receiver's CPU. A warm-up
+ * too short to measure in gives the default. */
+void pt_bw_tune_init(struct pt_bw_tuner *t, const struct pt_bw_opts *o, size_t fixed, bool joins,
+                     pt_ns warmup);
+/* Enters what was moved up to `now`; may change `how`, `block` and `beside`. True when it has just
+ * settled. */
 bool pt_bw_tune(struct pt_bw_tuner *t, pt_ns now, uint64_t bytes);
 /* "write 1 MiB: 88.1 Gbit/s; …" */
 void pt_bw_tune_text(const struct pt_bw_tuner *t, char *out, size_t cap);

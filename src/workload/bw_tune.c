@@ -12,13 +12,15 @@
 #define SLICE_MIN    (12 * PT_MS)
 #define WARMUP_SHARE 0.85
 
-static void add(struct pt_bw_tuner *t, enum pt_bulk_method how, size_t block)
+static struct pt_bw_candidate *add(struct pt_bw_tuner *t, enum pt_bulk_method how, size_t block)
 {
-    if (t->n < PT_BW_CANDIDATES)
-        t->c[t->n++] = (struct pt_bw_candidate){.how = how, .block = block};
+    struct pt_bw_candidate *c = &t->c[t->n++];
+    *c = (struct pt_bw_candidate){.how = how, .block = block};
+    return c;
 }
 
-void pt_bw_tune_init(struct pt_bw_tuner *t, const struct pt_bw_opts *o, size_t fixed, pt_ns warmup)
+void pt_bw_tune_init(struct pt_bw_tuner *t, const struct pt_bw_opts *o, size_t fixed, bool joins,
+                     pt_ns warmup)
 {
     static const size_t blocks[] = {64 << 10, 128 << 10, 256 << 10, 512 << 10,
                                     1 << 20,  2 << 20,   4 << 20};
@@ -35,11 +37,22 @@ void pt_bw_tune_init(struct pt_bw_tuner *t, const struct pt_bw_opts *o, size_t f
         add(t, PT_BULK_SENDFILE, fixed ? fixed : 1 << 20);
         add(t, PT_BULK_SPLICE, fixed ? fixed : 512 << 10);
     }
+    if (joins) {
+        add(t, how, fixed ? fixed : 1 << 20)->beside = true;
+        add(t, how, fixed ? fixed : 4 << 20)->beside = true;
+    }
     t->how = how;
     t->block = fixed ? fixed : PT_BW_BLOCK;
     t->slice = (pt_ns)((double)warmup * WARMUP_SHARE / (2 * t->n + 1));
     t->settled = t->n == 1 || t->slice < SLICE_MIN;
     t->rounds_left = 2;
+}
+
+static void use(struct pt_bw_tuner *t, const struct pt_bw_candidate *c)
+{
+    t->how = c->how;
+    t->block = c->block;
+    t->beside = c->beside;
 }
 
 static void settle(struct pt_bw_tuner *t)
@@ -50,8 +63,7 @@ static void settle(struct pt_bw_tuner *t)
         if (c->ns > 0 && (best->ns <= 0 || c->bytes / c->ns > best->bytes / best->ns))
             best = c;
     }
-    t->how = best->how;
-    t->block = best->block;
+    use(t, best);
     t->settled = true;
 }
 
@@ -83,8 +95,7 @@ bool pt_bw_tune(struct pt_bw_tuner *t, pt_ns now, uint64_t bytes)
             t->at = t->down ? t->at - 1 : t->at + 1;
         }
     }
-    t->how = t->c[t->at].how;
-    t->block = t->c[t->at].block;
+    use(t, &t->c[t->at]);
     t->began = now;
     t->until = now + t->slice;
     return false;
@@ -104,15 +115,17 @@ void pt_bw_tune_text(const struct pt_bw_tuner *t, char *out, size_t cap)
 {
     char size[32];
     print_size(size, sizeof(size), t->block);
-    int at = snprintf(out, cap, "sent by %s in blocks of %s", pt_bulk_names[t->how], size);
+    int at = snprintf(out, cap, "sent by %s in blocks of %s%s", pt_bulk_names[t->how], size,
+                      t->beside ? " on the receiver's CPU" : "");
     if (t->n < 2 || t->c[0].ns <= 0)
         return;
     at += snprintf(out + at, cap - (size_t)at, ", the fastest of");
     for (unsigned i = 0; i < t->n && (size_t)at < cap; i++) {
         const struct pt_bw_candidate *c = &t->c[i];
         print_size(size, sizeof(size), c->block);
-        at += snprintf(out + at, cap - (size_t)at, "%s %s %s %.1f", i ? "," : "",
-                       c->how == PT_BULK_WRITE ? "" : pt_bulk_names[c->how], size,
+        at += snprintf(out + at, cap - (size_t)at, "%s %s%s%s%s %.1f", i ? "," : "",
+                       c->how == PT_BULK_WRITE ? "" : pt_bulk_names[c->how],
+                       c->how == PT_BULK_WRITE ? "" : " ", size, c->beside ? " on one CPU" : "",
                        c->ns > 0 ? c->bytes * 8 / c->ns : 0);
     }
     if ((size_t)at < cap)

@@ -170,6 +170,10 @@ def test_congestion_control_is_shown_and_a_pacing_one_warned_of_on_loopback():
     with Local() as lab:
         cubic = good(lab.pitot(0, "bw", "--cc", "cubic", *SHORT))
         assert cubic["congestion_control"] == "cubic" and not any("paces" in w for w in cubic["warnings"])
+        # Accepted sockets have the system's, or what was asked for: not the listener's.
+        default = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+        assert good(lab.pitot(0, "bw", "-R", *SHORT))["congestion_control"] == default
+        assert good(lab.pitot(0, "bw", "-R", "--cc", "cubic", *SHORT))["congestion_control"] == "cubic"
         bbr = lab.pitot(0, "bw", "--cc", "bbr", *SHORT)
         if bbr.doc is None:
             assert "this kernel has" in bbr.err, bbr
