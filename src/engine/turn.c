@@ -154,6 +154,7 @@ int pt_flow_start_receiving(struct pt_flow *f)
     if (f->w->recv_block && s->recv_kind == PT_RECV_STREAM) {
         f->rx.into = f->w->recv_block;
         f->rx.into_size = s->recv_size;
+        f->rx.into_piece = f->w->recv_piece;
     }
     bool impaired = f->w->job->spec.impairment && s->chan == PT_CHAN_UDP;
     if ((impaired || times_wakeups(f->w)) && pt_udp_stamp_rx(f->fd, true) == 0)

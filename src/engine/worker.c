@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define BLOCK_TIMEOUT (50 * PT_MS)
+#define RECV_PIECE    ((size_t)32 << 10) /* of bytes nobody reads: stays in the CPU's cache */
 #define LATE_BEGIN    (50 * PT_MS)
 
 struct pt_taken {
@@ -194,8 +195,10 @@ static int set_up(struct pt_worker *w, struct pt_err *e)
         return rc;
     pt_loop_touch(w->loop);
     w->own = pt_worker_alloc(w, w->wl->worker_size + 64);
-    if (s->chan != PT_CHAN_UDP && s->recv_size >= 128 * 1024)
-        w->recv_block = pt_worker_alloc(w, s->recv_size);
+    if (s->chan != PT_CHAN_UDP && s->recv_size >= 128 * 1024) {
+        w->recv_piece = s->unread && !spec->impairment ? RECV_PIECE : 0;
+        w->recv_block = pt_worker_alloc(w, w->recv_piece ? w->recv_piece : s->recv_size);
+    }
     if (!w->own)
         return pt_fail(e, -ENOMEM, "worker %u: no memory", w->index);
     if (spec->impairment) {

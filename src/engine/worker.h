@@ -61,7 +61,8 @@ struct pt_worker {
     uint32_t outstanding, blocked;
     uint32_t senders, receivers; /* flows that still do */
     struct pt_flow *flows;
-    uint8_t *recv_block;          /* one large receive buffer that the stream flows share */
+    uint8_t *recv_block;          /* one large receive buffer that the stream flows share, */
+    size_t recv_piece;            /* of so many bytes; 0: of the shape's recv_size */
     void *own;                    /* the workload's worker_size bytes */
     struct pt_impaired *impaired; /* `pitot truth`; NULL */
     struct pt_taken *taken;       /* what pt_worker_alloc handed out */

@@ -50,6 +50,7 @@ struct pt_shape {
     bool sequenced;      /* datagrams carry a sequence header: losses are known */
     bool answer_listens; /* the answering workers open a listener of their own (--crr) */
     size_t recv_size;    /* bytes of a receive buffer */
+    bool unread;         /* streams: on_data looks at the number of bytes only */
     unsigned recv_batch;
     enum pt_recv_kind recv_kind;
     bool wakeups;      /* asking side: measure in the warm-up how long waking up takes */

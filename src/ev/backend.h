@@ -74,6 +74,8 @@ static inline size_t pt_ev_stride(size_t size)
     return (((size + PT_CACHE_LINE - 1) / PT_CACHE_LINE) | 1) * PT_CACHE_LINE;
 }
 
+/* recv(2) of `size` bytes into r->into, in pieces where it holds less. */
+ssize_t pt_ev_recv_into(const struct pt_recv *r, size_t size, int flags);
 /* Fills `meta` from the control messages of `msg`. */
 void pt_ev_meta(struct pt_recv_meta *meta, struct msghdr *msg);
 

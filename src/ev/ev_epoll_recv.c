@@ -88,7 +88,8 @@ static int stream_receive(struct pt_epoll_loop *l, struct pt_recv *r, int flags,
     const struct target to = target_of(l, r);
     int calls = r->batch ? (int)r->batch : 1;
     for (int ran = 0;; flags |= MSG_DONTWAIT) {
-        ssize_t n = recv(r->fd, to.buf, to.size, flags | to.flags);
+        ssize_t n = to.buf && to.buf == r->into ? pt_ev_recv_into(r, to.size, flags)
+                                                : recv(r->fd, to.buf, to.size, flags | to.flags);
         if (n < 0 && errno == EAGAIN)
             return ran;
         if (n < 0 && errno == EINTR)

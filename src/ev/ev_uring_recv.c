@@ -291,8 +291,8 @@ static int read_block(struct pt_uring_loop *l, struct pt_recv *r)
     const size_t size = r->into_size ? r->into_size : PT_EV_DISCARD_SIZE;
     int calls = r->batch ? (int)r->batch : 1, ran = 0;
     while (ran < calls) {
-        ssize_t n =
-            recv(r->fd, discard ? NULL : r->into, size, MSG_DONTWAIT | (discard ? MSG_TRUNC : 0));
+        ssize_t n = discard ? recv(r->fd, NULL, size, MSG_DONTWAIT | MSG_TRUNC)
+                            : pt_ev_recv_into(r, size, MSG_DONTWAIT);
         int res = n < 0 ? -errno : (int)n;
         if (res == -EAGAIN)
             break;

@@ -102,9 +102,11 @@ typedef void pt_recv_fn(struct pt_recv *r, uint8_t *buf, ssize_t n,
 struct pt_recv {
     int fd;
     enum pt_recv_kind kind;
-    uint8_t *into;    /* optional: receive here instead of a pooled buffer (streams: large blocks);
-                         several receives may share it; not with DGRAM_META */
-    size_t into_size; /* DISCARD: most bytes dropped per call; 0 = 1 MiB */
+    uint8_t *into;     /* optional: receive here instead of a pooled buffer (streams: large blocks);
+                          several receives may share it; not with DGRAM_META */
+    size_t into_size;  /* DISCARD: most bytes dropped per call; 0 = 1 MiB */
+    size_t into_piece; /* streams whose bytes nobody reads: `into` holds only so many, and a call
+                          fills them again and again up to into_size; 0 = into_size */
     unsigned batch; /* datagrams per system call (recvmmsg), streams: calls per readiness; 0 = 1 */
     pt_recv_fn *fn;
     void *ctx;

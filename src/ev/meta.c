@@ -1,4 +1,4 @@
-/* meta.c: the control messages of a received datagram.
+/* meta.c: receiving with recvmsg(2): into a piece again and again; control messages of datagrams.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ev/backend.h"
@@ -12,6 +12,22 @@
 #ifndef UDP_GRO
 #define UDP_GRO 104 /* Linux 5.0 */
 #endif
+
+#define PIECES_MOST 64
+
+ssize_t pt_ev_recv_into(const struct pt_recv *r, size_t size, int flags)
+{
+    if (!r->into_piece || r->into_piece >= size)
+        return recv(r->fd, r->into, size, flags);
+    struct iovec v[PIECES_MOST];
+    struct msghdr m = {.msg_iov = v};
+    for (size_t left = size; left && m.msg_iovlen < PIECES_MOST;) {
+        size_t piece = left < r->into_piece ? left : r->into_piece;
+        v[m.msg_iovlen++] = (struct iovec){.iov_base = r->into, .iov_len = piece};
+        left -= piece;
+    }
+    return recvmsg(r->fd, &m, flags);
+}
 
 static void one(struct pt_recv_meta *meta, const struct cmsghdr *c)
 {

@@ -312,6 +312,31 @@ static void reads_into_a_callers_block(void **state)
     pt_loop_free(l);
 }
 
+/* Of bytes that nobody reads a small piece is filled again and again, and nothing beyond it. */
+static void reads_over_a_small_piece(void **state)
+{
+    struct pt_loop *l = loop_of(state, 4096, 8);
+    const size_t size = 1 << 20, piece = 16384;
+    int fds[2];
+    pair(TCP4, fds);
+    uint8_t *block = malloc(piece), *out = calloc(1, size);
+    assert_non_null(block);
+    assert_non_null(out);
+    memset(out, 7, size);
+    struct sink s = {.recv.into = block, .recv.into_size = size, .recv.into_piece = piece};
+    sink_start(&s, l, fds[0], PT_RECV_STREAM);
+    OUTCOME(o);
+    assert_int_equal(pt_op_send(l, &o.op, fds[1], out, size), 0);
+    UNTIL(l, s.bytes == size && o.calls == 1);
+    assert_int_equal(block[0], 7);
+    assert_int_equal(block[piece - 1], 7);
+    pt_recv_stop(l, &s.recv);
+    close_pair(fds);
+    free(block);
+    free(out);
+    pt_loop_free(l);
+}
+
 static void discards_without_a_buffer(void **state)
 {
     struct pt_loop *l = loop_of(state, 4096, 8);
@@ -1140,6 +1165,7 @@ int main(void)
         LOOP_TEST(close_after_stop_tells_the_peer_at_once),
         LOOP_TEST(start_again_inside_the_callback),
         LOOP_TEST(reads_into_a_callers_block),
+        LOOP_TEST(reads_over_a_small_piece),
         LOOP_TEST(discards_without_a_buffer),
         LOOP_TEST(few_buffers_lose_nothing),
         LOOP_TEST(thousand_descriptors),
