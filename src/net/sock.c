@@ -161,6 +161,12 @@ int pt_sock_cc_available(char *out, size_t cap)
     return pt_sysctl_text("net/ipv4/tcp_available_congestion_control", out, cap);
 }
 
+void pt_sock_release_window(int fd, bool sndbuf)
+{
+    /* Bit 0 locks the send buffer, bit 1 the receive buffer. */
+    (void)!set_int(fd, SOL_SOCKET, SO_BUF_LOCK, sndbuf ? 1 : 0);
+}
+
 void pt_sock_cc_default(char out[16])
 {
     char text[64];

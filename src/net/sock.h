@@ -46,6 +46,9 @@ void pt_sock_room(int fd, int bytes);
 /* Holds TCP's receive window near `bytes` instead of letting it grow by itself. False, and nothing
  * is changed, when net.core.rmem_max is less and CAP_NET_ADMIN is not there. */
 bool pt_sock_hold_window(int fd, int bytes);
+/* Lets it grow by itself again, where the kernel can (Linux 5.15); `sndbuf`: that one was set, and
+ * stays. */
+void pt_sock_release_window(int fd, bool sndbuf);
 
 /* The congestion controls this kernel has loaded, space separated, into `out`. */
 int pt_sock_cc_available(char *out, size_t cap) PT_MUST_USE;

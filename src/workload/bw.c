@@ -16,14 +16,11 @@
 #include <string.h>
 
 #define RECV_BLOCK ((size_t)1 << 20)
-/* Of a connection within one machine: about what one read takes. What waits then fits the CPU's
- * cache, and the receiver is woken once per window instead of once per segment. Measured: 256 KiB
- * starve the sender, from 576 KiB on two CPUs exchange more than their caches hold. */
-#define LOCAL_WINDOW (512 << 10)
 
 struct bw_worker {
     struct pt_bulk bulk;
     struct pt_bw_tuner tuner;
+    struct pt_bw_window window;
     bool open;
 };
 
@@ -170,17 +167,13 @@ static uint64_t share(const struct pt_shape *s, uint32_t flow)
 static int flow_init(struct pt_flow *f, struct pt_err *e)
 {
     const struct pt_shape *s = f->w->shape;
+    struct bw_worker *b = f->w->own;
     if (s->bytes && (f->dir & PT_DIR_TX))
         f->bytes_left = share(s, f->id);
     f->left = UINT64_MAX;
     if (f->w->shape->chan == PT_CHAN_UDP)
         return pt_bw_udp_init(f, e);
-    if ((f->dir & PT_DIR_RX) && f->w->job->spec.same_machine && s->chan == PT_CHAN_TCP &&
-        !f->w->job->spec.plan->common.rcvbuf && pt_sock_hold_window(f->fd, LOCAL_WINDOW))
-        pt_worker_note(f->w,
-                       "receive windows are held at %d KiB, as both ends are on one machine; "
-                       "--rcvbuf sets another size",
-                       LOCAL_WINDOW >> 10);
+    pt_bw_window_hold(&b->window, f);
     if (opts(f->w)->zerocopy == PT_BW_MSG_ZEROCOPY && (f->dir & PT_DIR_TX)) {
         int rc = pt_bulk_allow_zerocopy(f->fd);
         if (rc < 0)
@@ -230,6 +223,12 @@ static void on_data(struct pt_flow *f, uint8_t *bytes, size_t n, const struct pt
 {
     if (f->w->shape->chan == PT_CHAN_UDP && n)
         pt_bw_udp_data(f, bytes, n, meta && meta->seg ? meta->seg : n, now);
+}
+
+static void on_tick(struct pt_flow *f, pt_ns now)
+{
+    struct bw_worker *b = f->w->own;
+    pt_bw_window_judge(&b->window, f->w, now);
 }
 
 /* ---- report */
@@ -329,5 +328,6 @@ const struct pt_workload pt_bw = {
     .flow_init = flow_init,
     .on_due = on_due,
     .on_data = on_data,
+    .on_tick = on_tick,
     .report = report,
 };

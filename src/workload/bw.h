@@ -50,6 +50,19 @@ bool pt_bw_tune(struct pt_bw_tuner *t, pt_ns now, uint64_t bytes);
 /* "write 1 MiB: 88.1 Gbit/s; …" */
 void pt_bw_tune_text(const struct pt_bw_tuner *t, char *out, size_t cap);
 
+/* ---- the receive window within one machine (bw_window.c) */
+
+struct pt_bw_window {
+    bool held; /* and not judged yet */
+    pt_ns since;
+    uint64_t before; /* bytes received then */
+};
+
+/* For each receiving flow, before it starts. */
+void pt_bw_window_hold(struct pt_bw_window *b, struct pt_flow *f);
+/* From time to time: lets go where the path turns out not to be a direct one. */
+void pt_bw_window_judge(struct pt_bw_window *b, struct pt_worker *w, pt_ns now);
+
 /* ---- datagrams (bw_udp.c) */
 
 #define PT_BW_DGRAM 16 /* sequence number and the instant it was sent */

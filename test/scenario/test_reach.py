@@ -181,6 +181,19 @@ def test_congestion_control_is_shown_and_a_pacing_one_warned_of_on_loopback():
         assert bbr.doc["congestion_control"] == "bbr" and any("paces" in w for w in bbr.doc["warnings"]), bbr
 
 
+def test_a_local_window_is_held_only_where_the_path_is_direct():
+    """Held while both ends are on one machine and it carries what such a path carries; not at a rate, not when asked
+    for otherwise."""
+    with Local() as lab:
+        def held(*argv):
+            doc = good(lab.pitot(0, "bw", "-d", "400ms", "--warmup", "200ms", *argv))
+            return any("receive windows are held" in note for note in doc["notes"])
+        for argv in (["--cc", "cubic"], ["-R", "--cc", "cubic"]):
+            assert any(held(*argv) for _ in range(3)), argv  # a busy machine may carry too little at first
+        assert not held("--rcvbuf", "300k")
+        assert not held("-r", "1gbit")
+
+
 def test_source_addresses_and_ports():
     with Lab() as lab:
         at = f"{lab.v4(1)}:{lab.serve(1).port}"

@@ -252,6 +252,26 @@ static void clipped_buffers_are_noted(void **state)
     close(fds[1]);
 }
 
+static void a_window_is_held_and_let_go(void **state)
+{
+    (void)state;
+    struct pt_addr at;
+    struct pt_err e = {0};
+    int l = listener("127.0.0.1", NULL, &at);
+    int c = pt_sock_connect(SOCK_STREAM, &at, NULL, NULL, soon(), &e);
+    assert_true(c >= 0);
+    assert_int_equal(option(c, SOL_SOCKET, SO_BUF_LOCK), 0);
+    assert_true(pt_sock_hold_window(c, 100000));
+    assert_int_equal(option(c, SOL_SOCKET, SO_RCVBUF), 200000);
+    assert_int_equal(option(c, SOL_SOCKET, SO_BUF_LOCK), 2);
+    pt_sock_release_window(c, false);
+    assert_int_equal(option(c, SOL_SOCKET, SO_BUF_LOCK), 0);
+    pt_sock_release_window(c, true);
+    assert_int_equal(option(c, SOL_SOCKET, SO_BUF_LOCK), 1);
+    close(c);
+    close(l);
+}
+
 static void unknown_congestion_control_lists_the_known(void **state)
 {
     (void)state;
@@ -328,6 +348,7 @@ int main(void)
         cmocka_unit_test(dual_stack_takes_both_families),
         cmocka_unit_test(options_reach_the_socket),
         cmocka_unit_test(clipped_buffers_are_noted),
+        cmocka_unit_test(a_window_is_held_and_let_go),
         cmocka_unit_test(unknown_congestion_control_lists_the_known),
         cmocka_unit_test(a_stale_unix_path_is_replaced),
         cmocka_unit_test(datagrams_go_both_ways),
