@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "engine/caps.h"
 #include "engine/channel.h"
-#include "engine/half.h"
+#include "engine/hosts.h"
 #include "engine/run.h"
 #include "net/session.h"
 #include "net/sock.h"
@@ -41,6 +41,7 @@ struct answer {
     bool job_open;
     struct pt_sampler sampler;
     struct pt_wire *wire;
+    struct pt_host_watch *host;
     int *fds;
     /* while it runs */
     bool stopped, sent;       /* the client said stop; it was told that all is sent */
@@ -299,8 +300,10 @@ static int attend(struct answer *a, struct pt_err *e)
     if (a->tick_ns <= start)
         a->tick_ns += a->interval;
     a->heard_ns = pt_clock_now();
+    a->host = pt_hosts_watch(&a->job, start + a->job_spec.shape.warmup);
     for (;;) {
         pt_ns now = pt_clock_now();
+        (void)pt_host_watch_tick(a->host, now);
         int rc = keep_client_posted(a, now, e);
         while (rc == 0 && (rc = listen_to_client(a, now, e)) > 0)
             rc = 0;
@@ -321,6 +324,7 @@ static int attend(struct answer *a, struct pt_err *e)
 static int send_report(struct answer *a, struct pt_err *e)
 {
     struct pt_err worker = {0};
+    pt_host_watch_end(a->host);
     pt_sampler_last(&a->sampler, &a->job, pt_clock_now());
     pt_job_stop(&a->job, PT_STOP_NOW);
     /* What a worker said when it broke is in the half. */
@@ -332,6 +336,7 @@ static int send_report(struct answer *a, struct pt_err *e)
     pt_wire_end(a->wire);
     half.wire = a->wire;
     a->wire = NULL;
+    half.host = pt_host_watch_json(a->host);
     half.series = a->sampler.series;
     a->sampler.series = (struct pt_series){0};
     rc = tell(a, json_pack("{s:s, s:o?}", "type", "report", "half", pt_half_to_json(&half)), e);
@@ -351,6 +356,7 @@ static void clean_up(struct answer *a)
         pt_job_close(&a->job);
     pt_sampler_close(&a->sampler);
     pt_wire_free(a->wire);
+    pt_host_watch_free(a->host);
     if (a->job_spec.listener >= 0)
         close(a->job_spec.listener);
     if (a->plan_open)

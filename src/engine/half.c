@@ -161,6 +161,7 @@ void pt_half_fini(struct pt_half *h)
 {
     free(h->flows);
     pt_wire_free(h->wire);
+    json_decref(h->host);
     free(h->series.at);
     for (unsigned k = 0; k < PT_HISTS; k++)
         free(h->hist[k]);

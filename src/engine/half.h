@@ -72,6 +72,7 @@ struct pt_half {
     char backend[16];
     struct pt_sock_granted socket; /* of one of its flows; zeroed: it has none. The note is above */
     struct pt_wire *wire;          /* what the machine counted; NULL: unknown */
+    json_t *host;                  /* what the host did (host/watch.h); NULL: unknown */
     char error[256];               /* of the first worker that failed; "" */
 };
 

@@ -4,6 +4,7 @@
 #include "engine/fields.h"
 #include "engine/half.h"
 
+#include "host/sample_json.h"
 #include "stat/hdr.h"
 
 #include <errno.h>
@@ -198,6 +199,8 @@ json_t *pt_half_to_json(const struct pt_half *h)
     json_object_set_new(o, "extra", extra);
     if (h->wire)
         json_object_set_new(o, "wire", pt_wire_to_json(h->wire));
+    if (h->host)
+        json_object_set(o, "host", h->host);
     return o;
 }
 
@@ -261,6 +264,7 @@ int pt_half_from_json(struct pt_half *h, const json_t *from, struct pt_err *e)
     if (rc == 0)
         rc = hists_from_json(h, json_object_get(from, "hist"), e);
     h->wire = pt_wire_from_json(json_object_get(from, "wire"));
+    h->host = pt_host_clean(json_object_get(from, "host"));
     if (rc < 0) {
         pt_half_fini(h);
         return pt_fail(e, rc, "the peer's report cannot be read: a figure has the wrong type");

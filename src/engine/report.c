@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/report.h"
 
+#include "engine/hosts.h"
+
 #include "base/units.h"
 #include "host/path.h"
 
@@ -505,6 +507,7 @@ void pt_report_make(const struct pt_report *rep, struct pt_result *r)
     fragments(rep, r);
     cost(rep, r);
     generator(rep, r);
+    pt_report_hosts(rep, r);
     if (rep->wl->report)
         rep->wl->report(rep, r);
     pt_report_verdict(rep, r);

@@ -6,8 +6,8 @@
 #include "base/units.h"
 #include "engine/caps.h"
 #include "engine/channel.h"
+#include "engine/hosts.h"
 #include "engine/place.h"
-#include "engine/report.h"
 #include "engine/sources.h"
 #include "net/control.h"
 #include "net/dial.h"
@@ -43,6 +43,7 @@ struct run {
     struct pt_sampler sampler;
     struct pt_half local, peer;
     struct pt_wire *wire;
+    struct pt_host_watch *host;
     struct pt_point peer_point;
     bool slowed_down, control_open, job_open, peer_valid, peer_sent, peer_point_new;
     const struct pt_point *sampled; /* to be shown once the peer's point is there too */
@@ -262,6 +263,7 @@ static int go(struct run *r, struct pt_err *e)
     r->start_ns = now + lead;
     r->heard_ns = r->told_ns = now;
     pt_job_release(&r->job, r->start_ns);
+    r->host = pt_hosts_watch(&r->job, r->start_ns + r->shape.warmup);
     return 0;
 }
 
@@ -426,6 +428,7 @@ static void watch(struct run *r)
             while (next <= now)
                 next += interval;
         }
+        (void)pt_host_watch_tick(r->host, now);
         bool heard = listen_to_peer(r);
         show(r, now);
         say_alive(r, now);
@@ -506,6 +509,7 @@ static int make_document(struct run *r, struct pt_result **out, struct pt_err *e
         return pt_fail(e, rc, "no memory for the report");
     r->local.wire = r->wire;
     r->wire = NULL;
+    r->local.host = pt_host_watch_json(r->host);
     r->local.series = r->sampler.series;
     r->sampler.series = (struct pt_series){0};
     struct pt_result *res = pt_result_new(pt_clock_realtime() - (pt_clock_now() - r->start_ns));
@@ -549,6 +553,7 @@ static void release(struct run *r)
     pt_welcome_fini(&r->welcome);
     json_decref(r->accepted);
     pt_wire_free(r->wire);
+    pt_host_watch_free(r->host);
     pt_half_fini(&r->local);
     pt_half_fini(&r->peer);
     pt_plan_fini(&r->plan);
@@ -583,6 +588,7 @@ int pt_run(const struct pt_run_spec *spec, struct pt_result **out, struct pt_err
         rc = go(r, e);
     if (rc == 0) {
         watch(r);
+        pt_host_watch_end(r->host);
         pt_sampler_last(&r->sampler, &r->job, pt_clock_now());
         wind_down(r);
         rc = make_document(r, out, e);

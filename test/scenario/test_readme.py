@@ -1,4 +1,5 @@
 """The README's commands work as they are written there; both languages have the same ones."""
+import os
 import pathlib
 import re
 import signal
@@ -28,7 +29,8 @@ class Reader:
     def _here(self, line):
         """A line with the lab's addresses and paths, and shorter."""
         for theirs, ours in (("10.0.0.1", self.lab.v4(0)), ("10.0.0.2", self.lab.v4(1)), ("fd00::2", self.lab.v6(1)),
-                             ("/run/", f"{self.lab.dir.name}/"), ("10GiB", "10MiB"), ("every:2s", "every:200ms")):
+                             ("/run/", f"{self.lab.dir.name}/"), ("10GiB", "10MiB"), ("every:2s", "every:200ms"),
+                             ("4711", str(os.getpid()))):
             line = re.sub(rf"(?<![\w.:]){re.escape(theirs)}(?![\w:])", ours, line)
         return line
 
@@ -55,6 +57,7 @@ class Reader:
             if self.secret and "--secret-file" not in words:
                 self._serve("pitot serve --listen :7411")
             more = MEASURE_S[2:] if "--bytes" in words or "--boost" in words else MEASURE_S
+            more = MEASURE_S[:2] if words[1] == "host" else more
             held = {0, 3} if "--expect" in words else {0}
             for _ in range(TRIES):
                 process = self._bash(0, f"{line} {' '.join(more)}")

@@ -73,9 +73,12 @@ static json_t *full_half(void)
     h.series = (struct pt_series){.n = 1, .at = &point};
     h.note_count = 0;
     h.wire = &wire;
+    h.host = json_object(); /* what is in it docs/METHOD.md says */
     for (unsigned i = 0; i < PT_HISTS; i++)
         h.hist[i] = &hist;
-    return pt_half_to_json(&h);
+    json_t *half = pt_half_to_json(&h);
+    json_decref(h.host);
+    return half;
 }
 
 static void a_half_is_described(void **state)
