@@ -18,17 +18,35 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- what was done */
 
+static bool is_set(const struct pt_result *r, const char *path)
+{
+    return json_is_true(pt_result_at(r, path));
+}
+
+/* "TCP, the other end sends, ": what went which way. */
+static int protocol(const struct pt_page *p, const struct pt_result *r, char *out, size_t cap)
+{
+    const char *workload = pt_result_get_str(r, "test.workload");
+    const char *target = pt_result_get_str(r, "test.target");
+    bool udp = is_set(r, "test.params.udp") || (workload && !strcmp(workload, "pps"));
+    const char *name = udp ? "UDP" : target && !strncmp(target, "unix:", 5) ? "unix socket" : "TCP";
+    const char *way = is_set(r, "test.params.reverse") ? "the other end sends"
+                      : is_set(r, "test.params.bidir") ? "both ends send"
+                                                       : "";
+    return snprintf(out, cap, "%s, %s%s", pt_page_say(p, name), pt_page_say(p, way),
+                    *way ? ", " : "");
+}
+
 static void load_line(struct pt_page *p, const struct pt_result *r)
 {
     char connections[PT_FIGURE_TEXT], t[PT_FIGURE_TEXT], line[400];
     const char *unit = pt_result_get_str(r, "test.load.rate_unit");
     uint64_t n = 0;
-    int at = 0;
-    line[0] = '\0';
+    int at = protocol(p, r, line, sizeof(line));
     if (pt_result_get_u64(r, "test.load.connections", &n)) {
         pt_number_show(connections, sizeof(connections), (double)n);
-        at = snprintf(line, sizeof(line), "%s %s, ", connections,
-                      pt_page_say(p, n == 1 ? "connection" : "connections"));
+        at += snprintf(line + at, sizeof(line) - (size_t)at, "%s %s, ", connections,
+                       pt_page_say(p, n == 1 ? "connection" : "connections"));
     }
     at += snprintf(line + at, sizeof(line) - (size_t)at, "%s",
                    pt_page_say(p, unit ? "open loop" : "closed loop"));
@@ -176,6 +194,33 @@ static void errors(struct pt_page *p, const struct pt_result *r)
 
 /* ---- what pitot chose, what limited it, what to know */
 
+/* What the kernels made of the socket options that were asked for. */
+static void granted(struct pt_page *p, const struct pt_result *r)
+{
+    static const struct {
+        const char *name, *asked, *key, *unit;
+    } rows[] = {{"--mss", "test.params.mss", "mss", " bytes"},
+                {"--tos", "test.params.tos", "tos", ""},
+                {"--sndbuf", "test.params.sndbuf", "sndbuf_bytes", " bytes"},
+                {"--rcvbuf", "test.params.rcvbuf", "rcvbuf_bytes", " bytes"}};
+    for (size_t i = 0; i < PT_COUNT(rows); i++) {
+        const json_t *here = json_object_get(pt_result_at(r, "sockets.local"), rows[i].key);
+        const json_t *there = json_object_get(pt_result_at(r, "sockets.peer"), rows[i].key);
+        uint64_t asked = 0;
+        if (!pt_result_get_u64(r, rows[i].asked, &asked) || !asked ||
+            !(json_is_integer(here) || json_is_integer(there)))
+            continue;
+        const json_t *one = json_is_integer(here) ? here : there;
+        char line[160], other[80] = "";
+        if (json_is_integer(there) && !json_equal(one, there))
+            snprintf(other, sizeof(other), ", %" JSON_INTEGER_FORMAT "%s there",
+                     json_integer_value(there), rows[i].unit);
+        snprintf(line, sizeof(line), "%s %" JSON_INTEGER_FORMAT "%s%s", rows[i].name,
+                 json_integer_value(one), rows[i].unit, other);
+        pt_page_row(p, PT_INK_PLAIN, "granted", line);
+    }
+}
+
 static void chosen(struct pt_page *p, const struct pt_result *r)
 {
     const json_t *all = pt_result_at(r, "chosen");
@@ -199,6 +244,7 @@ static void chosen(struct pt_page *p, const struct pt_result *r)
         pt_page_row(p, PT_INK_PLAIN, "event loop", engine);
     if (placement)
         pt_page_row(p, PT_INK_PLAIN, "placement", placement);
+    granted(p, r);
 }
 
 static void limits(struct pt_page *p, const struct pt_result *r)

@@ -56,6 +56,9 @@ static struct pt_result *everything(const char *workload)
     pt_result_real(r, "test.load.rate", 100000);
     pt_result_str(r, "test.load.rate_unit", "operation/s");
     pt_result_str(r, "peer.host", "target-host");
+    pt_result_u64(r, "test.params.mss", 1200);
+    pt_result_u64(r, "sockets.local.mss", 1188);
+    pt_result_u64(r, "sockets.peer.mss", 1448);
     pt_result_real(r, "duration_s", 10);
     pt_result_real(r, "warmup_s", 1);
     pt_result_u64(r, "totals.operations", 2003);
@@ -156,7 +159,8 @@ static void bandwidth_says_what_matters(void **state)
     struct pt_result *r = everything("bw");
     char *t = render(&pt_sink_text, r, false, false);
     HAS(t, "pitot bw", "10.0.0.2:7411 (target-host)");
-    HAS(t, "64 connections, open loop (100,000/s)", "measured 10.0 s, after a warm-up of 1s");
+    HAS(t, "TCP, 64 connections, open loop (100,000/s)", "measured 10.0 s");
+    HAS(t, "granted", "--mss 1188 bytes, 1448 bytes there");
     HAS(t, "received", "94.1 Gbit/s");
     HAS(t, "sent", "94.2 Gbit/s");
     HAS(t, "retransmits", "12");
