@@ -4,6 +4,7 @@
 #include "engine/report.h"
 
 #include "engine/hosts.h"
+#include "host/diagnose.h"
 
 #include "base/units.h"
 #include "host/path.h"
@@ -511,4 +512,5 @@ void pt_report_make(const struct pt_report *rep, struct pt_result *r)
     if (rep->wl->report)
         rep->wl->report(rep, r);
     pt_report_verdict(rep, r);
+    pt_diagnose(r);
 }

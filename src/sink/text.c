@@ -256,8 +256,8 @@ static void limits(struct pt_page *p, const struct pt_result *r)
         const json_t *l = json_array_get(all, i);
         const char *where = text_of(l, "where"), *evidence = text_of(l, "evidence");
         char line[900];
-        snprintf(line, sizeof(line), "%s%s%s%s%s", text_of(l, "what"), *where ? ", " : "", where,
-                 *evidence ? ": " : "", evidence);
+        snprintf(line, sizeof(line), "%s%s%s%s%s", pt_page_say(p, text_of(l, "what")),
+                 *where ? ", " : "", where, *evidence ? ": " : "", evidence);
         pt_page_sentence(p, PT_INK_PLAIN, "  - ", line);
         if (*text_of(l, "advice")) {
             snprintf(line, sizeof(line), "%s: %s", pt_page_say(p, "try"), text_of(l, "advice"));
