@@ -32,6 +32,22 @@ void pt_nl_add(struct pt_nl_request *r, uint16_t type, const void *value, size_t
     r->head.nlmsg_len = (uint32_t)(at + RTA_LENGTH(n));
 }
 
+size_t pt_nl_nest(struct pt_nl_request *r, uint16_t type, const void *fixed, size_t n)
+{
+    const size_t at = NLMSG_ALIGN(r->head.nlmsg_len);
+    pt_nl_add(r, type, n ? fixed : "", n);
+    return at;
+}
+
+void pt_nl_nest_end(struct pt_nl_request *r, size_t at)
+{
+    struct rtattr a;
+    assert(at + sizeof(a) <= r->head.nlmsg_len);
+    memcpy(&a, r->bytes + at, sizeof(a));
+    a.rta_len = (uint16_t)(r->head.nlmsg_len - at);
+    memcpy(r->bytes + at, &a, sizeof(a));
+}
+
 /* The message behind m, of which n bytes are left; never past the end. */
 static const struct nlmsghdr *next(const struct nlmsghdr *m, size_t *n)
 {
@@ -101,6 +117,18 @@ int pt_nl_ask(const struct pt_nl_request *r, pt_nl_visit *visit, void *ctx)
     int code = exchange(fd, r, visit, ctx);
     close(fd);
     return code;
+}
+
+static int no_answer(void *ctx, const struct nlmsghdr *message)
+{
+    (void)ctx;
+    (void)message;
+    return -EBADMSG;
+}
+
+int pt_nl_order(const struct pt_nl_request *r)
+{
+    return pt_nl_ask(r, no_answer, NULL);
 }
 
 static const struct rtattr *find(const uint8_t *at, size_t n, uint16_t type, size_t at_least)

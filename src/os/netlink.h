@@ -24,6 +24,10 @@ void pt_nl_begin(struct pt_nl_request *r, uint16_t type, uint16_t flags, const v
                  size_t n);
 /* Asserts that it fits: the caller's attributes are of known, small size. */
 void pt_nl_add(struct pt_nl_request *r, uint16_t type, const void *value, size_t n);
+/* Opens an attribute that holds others, behind `n` fixed bytes of its own (0: none), until the end
+ * is told with what this returned. */
+size_t pt_nl_nest(struct pt_nl_request *r, uint16_t type, const void *fixed, size_t n);
+void pt_nl_nest_end(struct pt_nl_request *r, size_t at);
 
 /* Called for each answering message; a non-zero return ends the walk and becomes the result. */
 typedef int pt_nl_visit(void *ctx, const struct nlmsghdr *message);
@@ -32,6 +36,8 @@ typedef int pt_nl_visit(void *ctx, const struct nlmsghdr *message);
  * or a negative errno: the kernel's refusal (-ENETUNREACH, -ENODEV, …) or the socket's. Gives up
  * with -ETIMEDOUT after two seconds of silence. */
 int pt_nl_ask(const struct pt_nl_request *r, pt_nl_visit *visit, void *ctx) PT_MUST_USE;
+/* Sends an order, for which the kernel has no answer but that it did it: 0 or its refusal. */
+int pt_nl_order(const struct pt_nl_request *r) PT_MUST_USE;
 
 /* What a message and an attribute hold, without losing const as the kernel's macros do. */
 static inline const void *pt_nl_body(const struct nlmsghdr *message)
