@@ -15,8 +15,8 @@
 int pt_netns_self(void) PT_MUST_USE;
 
 /* Makes an empty namespace; the caller stays where it is. A descriptor (CLOEXEC), or: -EPERM
- * (CAP_SYS_ADMIN is missing), -ENOSPC (user.max_net_namespaces), -EOPNOTSUPP (a kernel without them),
- * -EMFILE, -ENFILE, -ENOMEM. */
+ * (CAP_SYS_ADMIN is missing), -ENOSPC (user.max_net_namespaces), -EOPNOTSUPP (a kernel without
+ * them), -EMFILE, -ENFILE, -ENOMEM. */
 int pt_netns_new(struct pt_err *e) PT_MUST_USE;
 
 /* Moves the calling thread for good. Its open sockets stay where they were made. */

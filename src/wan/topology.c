@@ -39,16 +39,19 @@ static int check_names(const char *const *names, unsigned n, struct pt_err *e)
     return 0;
 }
 
-static bool has_ipv6(void)
+/* 1 when the present namespace has ::1, 0 when it has no IPv6; an error is no answer. */
+static int has_ipv6(struct pt_err *e)
 {
-    struct pt_addr a = {0};
+    struct pt_addr a;
     pt_addr_any(&a, AF_INET6, 0);
     a.v6.sin6_addr = in6addr_loopback;
     int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool yes = fd >= 0 && bind(fd, &a.sa, a.len) == 0;
+    int code = fd < 0 || bind(fd, &a.sa, a.len) < 0 ? -errno : 1;
     if (fd >= 0)
         close(fd);
-    return yes;
+    if (code == -EAFNOSUPPORT || code == -EADDRNOTAVAIL)
+        return 0;
+    return code < 0 ? pt_fail(e, code, "is there IPv6: %s", pt_strerror(code)) : code;
 }
 
 struct birth {
@@ -62,8 +65,10 @@ static int begin(void *ctx, struct pt_err *e)
     struct birth *b = ctx;
     const struct pt_netif_change c = {.up = true, .alias = b->mark};
     int code = pt_netif_change(1, &c, e);
-    b->six = code == 0 && has_ipv6();
-    return code;
+    if (code == 0)
+        code = has_ipv6(e);
+    b->six = code > 0;
+    return code < 0 ? code : 0;
 }
 
 static int make_namespace(int *out, struct birth *b, struct pt_err *e)
@@ -128,16 +133,16 @@ static void drop_namespaces(struct pt_topo *t)
     t->namespaces = false;
 }
 
-static void open_loopback(struct pt_topo *t, const char *why)
+static int open_loopback(struct pt_topo *t, const char *why, struct pt_err *e)
 {
     static unsigned serial; /* topologies of one process differ, and those of two mostly do */
     const unsigned seed = (unsigned)getpid() * 7 + serial++;
-    const bool six = has_ipv6();
+    const int six = has_ipv6(e);
     for (unsigned i = 0; i < t->n; i++) {
         struct pt_topo_host *h = &t->host[i];
         pt_range_loopback(&h->v4, seed, i + 1);
         h->v6 = (struct pt_addr){.len = 0};
-        if (six) {
+        if (six > 0) {
             pt_addr_any(&h->v6, AF_INET6, 0);
             h->v6.v6.sin6_addr = in6addr_loopback;
         }
@@ -146,6 +151,7 @@ static void open_loopback(struct pt_topo *t, const char *why)
              "%u host%s, each an address of the loopback of this machine: network namespaces need "
              "root (%.160s)",
              t->n, t->n == 1 ? "" : "s", why);
+    return six < 0 ? six : 0;
 }
 
 int pt_topo_open_as(struct pt_topo *t, const char *const *names, unsigned n, enum pt_topo_kind kind,
@@ -171,8 +177,11 @@ int pt_topo_open_as(struct pt_topo *t, const char *const *names, unsigned n, enu
         return 0;
     drop_namespaces(t);
     if (may_not(code)) {
-        open_loopback(t, why.text);
-        return 0;
+        char reason[sizeof(why.text)];
+        memcpy(reason, why.text, sizeof(reason));
+        code = open_loopback(t, reason, &why);
+        if (code == 0)
+            return 0;
     }
     pt_topo_close(t);
     return pt_fail(e, code, "%s", why.text);
