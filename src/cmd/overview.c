@@ -39,7 +39,7 @@ static const struct row values[] = {
 static const struct row exits[] = {
     {"0", "Done."},
     {"1", "The test failed or is partial: the peer was lost, no operation succeeded, a file could "
-          "not be written."},
+          "not be written. `pitot doctor`: something needs attention."},
     {"2", "Usage: the command line was refused, nothing was measured."},
     {"3", "A threshold given with `--expect` was not held."},
     {"130", "Interrupted. The report of what was done comes all the same."},
@@ -51,6 +51,7 @@ static const struct row files[] = {
                       "600`."},
     {"$TMPDIR/pitot-ID.json", "The result document, when the file named with `--json` cannot be "
                               "written; without TMPDIR in /tmp."},
+    {"/run/pitot/doctor-undo.json", "What kernel settings were before `pitot doctor --fix`."},
     {0}};
 
 static const struct row environment[] = {
