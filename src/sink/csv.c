@@ -7,6 +7,8 @@
 #include "sink/sink.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const series_keys[] = {
@@ -94,6 +96,14 @@ static void add_text(struct pt_buf *out, const char *text)
     pt_buf_adds(out, "\"");
 }
 
+/* To the 15 digits that json.c stores, so that a stored document gives the same table again. */
+static double as_stored(double v)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%.14e", v);
+    return strtod(text, NULL); /* reads what the same locale printed */
+}
+
 static void add_field(struct pt_buf *out, const json_t *v, bool first)
 {
     char number[PT_UNITS_TEXT];
@@ -104,7 +114,7 @@ static void add_field(struct pt_buf *out, const json_t *v, bool first)
     else if (json_is_integer(v))
         pt_buf_addf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
     else if (json_is_real(v))
-        pt_buf_adds(out, pt_real_print(number, sizeof(number), json_real_value(v)));
+        pt_buf_adds(out, pt_real_print(number, sizeof(number), as_stored(json_real_value(v))));
     else if (json_is_boolean(v))
         pt_buf_adds(out, json_is_true(v) ? "true" : "false");
 }

@@ -11,7 +11,7 @@ import jsonschema
 PITOT = os.environ["PITOT"]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHORT = ["-d", "0.3", "--warmup", "0.1s", "-i", "100ms"]
-COMMANDS = ["bw", "pps", "lat", "host", "serve", "truth"]
+COMMANDS = ["bw", "pps", "lat", "host", "serve", "truth", "report"]
 TESTS = [["bw"], ["bw", "-u"], ["bw", "--bidir"], ["bw", "--reverse"], ["pps", "-c2"], ["lat"], ["lat", "-u", "-r1000"],
          ["lat", "--crr"], ["lat", "-u", "--one-way"]]
 
@@ -150,3 +150,24 @@ def test_repeated_runs_are_one_document():
     m = d["repeat"]["metrics"][d["headline"][0]["path"]]
     assert len(m["values"]) == 3 and m["min"] <= m["median"] <= m["max"]
     assert sorted(m["values"])[1] == m["median"] == d["headline"][0]["value"]
+
+
+def test_a_stored_result_gives_the_same_report_again():
+    with tempfile.TemporaryDirectory() as folder:
+        at_first = pathlib.Path(folder)
+        for i, words in enumerate(TESTS):
+            kept, again = at_first / f"{i}.json", at_first / f"{i}.again.json"
+            r = measured(*words, *SHORT, "-q", "--json", str(kept), "--csv", str(at_first / f"{i}.csv"))
+            assert r.returncode == 0, r
+            made = run("report", str(kept), "--json", str(again), "--csv", str(at_first / f"{i}.again.csv"))
+            assert made.returncode == 0 and not made.stderr, made
+            assert again.read_bytes() == kept.read_bytes()
+            assert made.stdout.replace(".again", "") == r.stdout, (made.stdout, r.stdout)
+            for kind in ("csv", "summary.csv"):
+                assert (at_first / f"{i}.again.{kind}").read_bytes() == (at_first / f"{i}.{kind}").read_bytes()
+        zh = run("report", str(at_first / "0.json"), "--lang", "zh")
+        assert zh.returncode == 0 and "接收" in zh.stdout, zh
+    for words, status, part in (([], 2, "FILE"), (["/nonexistent.json"], 1, "/nonexistent.json"),
+                                (["/etc/passwd"], 1, "no JSON"), (["a", "b"], 2, "FILE")):
+        r = run("report", *words)
+        assert r.returncode == status and part in r.stderr and r.stderr.count("\n") == 1, r

@@ -1,0 +1,83 @@
+/* report.c: `pitot report`: any format from a stored result.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/cmd.h"
+#include "cmd/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+struct report_opts {
+    char json[PT_PATH_LEN], csv[PT_PATH_LEN];
+    bool no_color;
+    int lang;
+};
+
+static const char *const lang_names[] = {"auto", "en", "zh", NULL};
+
+static const struct pt_opt own_opts[] = {
+    {PT_OPT_FIELD(struct report_opts, json, PT_OPT_STRING), .name = "json", .metavar = "F",
+     .group = "Output", .flags = PT_OPT_LOCAL,
+     .help = "writes the document to F again; - is stdout (text then goes to stderr)"},
+    {PT_OPT_FIELD(struct report_opts, csv, PT_OPT_STRING), .name = "csv", .metavar = "F",
+     .flags = PT_OPT_LOCAL,
+     .help = "the CSV files that the measurement's --csv would have written"},
+    {PT_OPT_FIELD(struct report_opts, no_color, PT_OPT_BOOL), .name = "no-color",
+     .flags = PT_OPT_LOCAL, .help = "no colour"},
+    {PT_OPT_FIELD(struct report_opts, lang, PT_OPT_ENUM), .name = "lang", .names = lang_names,
+     .fallback = "auto", .flags = PT_OPT_LOCAL,
+     .help = "language; auto follows LC_ALL, LC_MESSAGES, LANG"},
+    {0}};
+
+static const struct pt_manual manual = {
+    .command = "report",
+    .summary = "any format from a stored result",
+    .usage = "FILE [options]",
+    .about =
+        "Makes the report of a measurement again from the document that it stored: as text, in "
+        "either language, and as CSV. Nothing is computed anew, so the figures are the same "
+        "ones.",
+    .examples = "pitot report lat.json\tthe text report\n"
+                "pitot report lat.json --lang zh\tthe same in Chinese\n"
+                "pitot report lat.json --csv lat.csv\tas a table"};
+
+static int show(const char *path, const struct pt_common *c, struct pt_err *e)
+{
+    struct pt_result *r = NULL;
+    struct pt_output out;
+    int rc = pt_output_check(c, e);
+    if (rc == 0)
+        rc = pt_result_load(path, &r, e);
+    if (rc < 0)
+        return rc;
+    pt_output_init(&out, c);
+    rc = pt_output_result(&out, r);
+    pt_result_free(r);
+    return rc < 0 ? pt_fail(e, rc, "not everything could be written") : 0;
+}
+
+static int run(int argc, const char *const *argv)
+{
+    static struct report_opts o;
+    static struct pt_common c; /* what pt_output asks for */
+    struct pt_opts set = {.table = own_opts, .values = &o};
+    struct pt_args args = {0};
+    struct pt_err e = {0};
+    int rc = pt_opts_init(&set, &e);
+    if (pt_cmd_help(&manual, &set, 1, argc, argv))
+        return PT_EXIT_OK;
+    if (rc == 0)
+        rc = pt_opts_parse(&set, 1, argc, argv, &args, &e);
+    if (rc == 0 && args.n != 1)
+        rc = pt_fail(&e, -EINVAL, "expected one FILE, which a measurement wrote with --json");
+    if (rc < 0)
+        return pt_cmd_complain(&manual, &e, PT_EXIT_USAGE);
+    c.no_color = o.no_color;
+    c.lang = o.lang;
+    snprintf(c.json, sizeof(c.json), "%s", o.json);
+    snprintf(c.csv, sizeof(c.csv), "%s", o.csv);
+    rc = show(args.at[0], &c, &e);
+    return rc < 0 ? pt_cmd_complain(&manual, &e, PT_EXIT_FAILED) : PT_EXIT_OK;
+}
+
+const struct pt_cmd pt_cmd_report = {&manual, run};
