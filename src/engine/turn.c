@@ -369,8 +369,10 @@ int pt_worker_turn(struct pt_worker *w)
             now = pt_loop_touch(w->loop);
             continue;
         }
-        pt_ns until = more ? 0 : now + WAIT_NS;
-        if (!more && w->paced && !w->finishing && pt_pacer_next(&w->pacer) < until)
+        /* Nothing can be sent before a socket has room again, however long it has been due. */
+        bool stuck = w->blocked && w->blocked >= w->senders;
+        pt_ns until = more ? 0 : now + (stuck ? TICK_NS : WAIT_NS);
+        if (!more && w->paced && !w->finishing && !stuck && pt_pacer_next(&w->pacer) < until)
             until = pt_pacer_next(&w->pacer);
         if (w->impaired && pt_impaired_next(w->impaired) < until)
             until = pt_impaired_next(w->impaired);

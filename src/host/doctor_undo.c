@@ -220,8 +220,11 @@ static void set_line(const struct pt_doctor *d, struct pt_doctor_line *l)
         snprintf(l->note, sizeof(l->note), "not set: %s", pt_strerror(rc));
         return;
     }
-    snprintf(l->note, sizeof(l->note), "was %.80s", l->current);
-    snprintf(l->current, sizeof(l->current), "%s", l->set);
+    char before[PT_DOCTOR_VALUE];
+    memcpy(before, l->current, sizeof(before));
+    snprintf(l->note, sizeof(l->note), "was %.80s", before);
+    _Static_assert(sizeof(l->current) == sizeof(l->set), "one is copied over the other");
+    memcpy(l->current, l->set, sizeof(l->current));
     l->state = PT_DOCTOR_OK;
     l->fixed = true;
 }
