@@ -115,7 +115,7 @@ static void ask_driver(struct pt_link *l)
      */
     struct ethtool_cmd speed = {.cmd = ETHTOOL_GSET};
     if (!l->loopback && !l->kind[0] && ethtool(fd, &q, &speed) == 0) {
-        uint32_t mbit = ethtool_cmd_speed(&speed);
+        uint32_t mbit = ((uint32_t)speed.speed_hi << 16 | speed.speed);
         l->speed_mbit = mbit == (uint32_t)SPEED_UNKNOWN ? 0 : mbit;
     }
     close(fd);
