@@ -221,26 +221,22 @@ static void net_table(const struct host *h, struct pt_page *p, const json_t *ent
         pt_page_table(p, &t);
 }
 
-static json_int_t count(const json_t *entry, const char *group, const char *key)
-{
-    return json_integer_value(json_object_get(json_object_get(entry, group), key));
-}
-
 static void counters(struct pt_page *p, const json_t *entry)
 {
-    char text[160];
-    snprintf(text, sizeof(text), "%lld retransmits, %lld listen overflows",
-             (long long)count(entry, "tcp", "retransmits"),
-             (long long)count(entry, "tcp", "listen_overflows"));
-    pt_page_row(p, PT_INK_PLAIN, "TCP", text);
-    snprintf(text, sizeof(text), "%lld RcvbufErrors, %lld SndbufErrors",
-             (long long)count(entry, "udp", "rcvbuf_errors"),
-             (long long)count(entry, "udp", "sndbuf_errors"));
-    pt_page_row(p, PT_INK_PLAIN, "UDP", text);
-    snprintf(text, sizeof(text), "%lld dropped, %lld squeezed",
-             (long long)count(entry, "softnet", "dropped"),
-             (long long)count(entry, "softnet", "squeezed"));
-    pt_page_row(p, PT_INK_PLAIN, "softnet", text);
+    static const struct {
+        const char *label, *group, *first, *first_name, *second, *second_name;
+    } rows[] = {
+        {"TCP", "tcp", "retransmits", "retransmits", "listen_overflows", "listen overflows"},
+        {"UDP", "udp", "rcvbuf_errors", "RcvbufErrors", "sndbuf_errors", "SndbufErrors"},
+        {"softnet", "softnet", "dropped", "dropped", "squeezed", "squeezed"},
+    };
+    for (size_t i = 0; i < PT_COUNT(rows); i++) {
+        const json_t *o = json_object_get(entry, rows[i].group);
+        char a[PT_PAGE_CELL], b[PT_PAGE_CELL], text[2 * PT_PAGE_CELL + 64];
+        snprintf(text, sizeof(text), "%s %s, %s %s", number(a, o, rows[i].first, 1, 0),
+                 rows[i].first_name, number(b, o, rows[i].second, 1, 0), rows[i].second_name);
+        pt_page_row(p, PT_INK_PLAIN, rows[i].label, text);
+    }
 }
 
 static void process_line(struct pt_page *p, const json_t *entry)

@@ -238,6 +238,65 @@ void pt_text_steps(struct pt_page *p, const struct pt_result *r)
 
 /* ---- hosts */
 
+static void plain(char *out, const json_t *v, double unit, int digits)
+{
+    if (json_is_number(v))
+        snprintf(out, PT_PAGE_CELL, "%.*f", digits, json_number_value(v) / unit);
+    else
+        snprintf(out, PT_PAGE_CELL, "-");
+}
+
+static double carried(const json_t *net)
+{
+    double rx = json_number_value(json_object_get(net, "rx_kB_per_s")),
+           tx = json_number_value(json_object_get(net, "tx_kB_per_s"));
+    return rx > tx ? rx : tx;
+}
+
+/* The interface whose busier direction carried most; NULL: none carried anything. */
+static const json_t *busiest(const json_t *nets)
+{
+    const json_t *most = NULL;
+    for (size_t i = 0; i < json_array_size(nets); i++) {
+        const json_t *net = json_array_get(nets, i);
+        if (carried(net) > carried(most))
+            most = net;
+    }
+    return most;
+}
+
+static void load_and_memory(struct pt_page *p, const json_t *hosts)
+{
+    static const struct column columns[] = {
+        {"load", NULL},   {"memory, GiB", NULL}, {"interface", NULL},
+        {"rxkB/s", NULL}, {"txkB/s", NULL},
+    };
+    const double gib = 1 << 30;
+    struct pt_page_table t = {0};
+    bool any = false;
+    header(p, &t, columns, PT_COUNT(columns));
+    for (size_t i = 0; i < json_array_size(hosts) && t.rows < PT_PAGE_ROWS; i++) {
+        const json_t *host = json_array_get(hosts, i), *memory = json_object_get(host, "memory"),
+                     *load = json_array_get(json_object_get(host, "load"), 0),
+                     *net = busiest(json_object_get(host, "net"));
+        char used[PT_PAGE_CELL], total[PT_PAGE_CELL];
+        char(*c)[PT_PAGE_CELL] = t.cell[t.rows++];
+        any |= json_is_number(load) || json_is_number(json_object_get(memory, "total")) || net;
+        snprintf(c[0], PT_PAGE_CELL, "%.16s", text_of(host, "name"));
+        plain(c[1], load, 1, 2);
+        plain(used, json_object_get(memory, "used"), gib, 1);
+        plain(total, json_object_get(memory, "total"), gib, 1);
+        snprintf(c[2], PT_PAGE_CELL, "%.20s / %.20s", used, total);
+        snprintf(c[3], PT_PAGE_CELL, "%.15s", net ? text_of(net, "if") : "-");
+        plain(c[4], json_object_get(net, "rx_kB_per_s"), 1, 0);
+        plain(c[5], json_object_get(net, "tx_kB_per_s"), 1, 0);
+    }
+    if (!any)
+        return;
+    pt_page_heading(p, "Load, memory in use and busiest interface");
+    pt_page_table(p, &t);
+}
+
 void pt_text_hosts(struct pt_page *p, const struct pt_result *r)
 {
     static const struct column columns[] = {
@@ -261,6 +320,7 @@ void pt_text_hosts(struct pt_page *p, const struct pt_result *r)
     }
     pt_page_heading(p, "CPU of the hosts");
     pt_page_table(p, &t);
+    load_and_memory(p, hosts);
 }
 
 /* ---- repeated runs */

@@ -2,7 +2,7 @@
 import json
 import os
 import pathlib
-import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -10,6 +10,7 @@ import time
 
 import jsonschema
 from lab import Lab, Local, binary
+from tap import Skip
 
 PITOT = binary()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -129,6 +130,53 @@ def test_views_averages_and_the_end():
         d = document(pathlib.Path(folder, "h.json").read_text())
         assert 4 <= len(d["series"]) <= 6 and abs(d["interval_s"] - 0.5) < 0.2, d["series"]
         assert d["sampling"]["cpu_pct"] < 5, d["sampling"]
+
+
+def hidden(name):
+    """The text and the document of a `pitot host` whose /proc has no `name`, or of which /proc/net has none."""
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder).chmod(0o755)
+        what = "mount --bind /dev/null /proc/" + name
+        if name.startswith("net/"):
+            # A file of /proc/net cannot be mounted over, the folder of the process can.
+            os.mkdir(folder + "/net")
+            for other in ("dev", "snmp", "netstat", "snmp6", "softnet_stat"):
+                if "net/" + other != name and os.path.exists("/proc/net/" + other):
+                    pathlib.Path(folder, "net", other).write_text(pathlib.Path("/proc/net", other).read_text())
+            what = f"mount --bind {folder}/net /proc/$$/net"
+        done = subprocess.run(["unshare", "-m", "sh", "-c", f'{what} && exec "$0" "$@"', PITOT, "host", "-i", "200ms", "-n", "1",
+                               "-q", "--json", folder + "/h.json"], capture_output=True, text=True, timeout=20)
+        kept = pathlib.Path(folder, "h.json")
+        return done, json.loads(kept.read_text()) if kept.exists() else None
+
+
+def test_what_proc_hides_is_unknown_not_nothing():
+    if os.geteuid() != 0:
+        raise Skip("mounting over /proc needs root")
+    done, d = hidden("meminfo")
+    assert d["memory"]["used"] is None and d["load"][0] is not None and d["tcp"]["retransmits"] is not None, (done, d)
+    done, d = hidden("loadavg")
+    assert d["load"] == [None] * 3 and d["load_per_cpu"] is None and "load average" not in done.stdout, (done, d)
+    done, d = hidden("net/softnet_stat")
+    assert d["softnet"]["dropped"] is None and d["tcp"]["retransmits"] is not None and d["net"], (done, d)
+    assert "- dropped, - squeezed" in done.stdout and "0 retransmits" in done.stdout, done
+    done, d = hidden("net/snmp")
+    assert d["tcp"]["retransmits"] is None and d["cpu"]["idle_pct"] is not None, (done, d)
+    assert "- retransmits, - listen overflows" in done.stdout and "- RcvbufErrors" in done.stdout, done
+    done, d = hidden("stat")
+    assert done.returncode == 1 and "/proc/stat" in done.stderr and d is None, done
+
+
+def test_without_root_and_in_a_namespace_of_its_own():
+    if os.geteuid() != 0:
+        raise Skip("network namespaces need root")
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder).chmod(0o755)
+        mine = shutil.copy(PITOT, folder + "/pitot")
+        done = subprocess.run(["unshare", "-n", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", mine, "host",
+                               "-i", "200ms", "-n", "1", "-q", "--json", "-"], capture_output=True, text=True, timeout=20)
+        d = document(done.stdout)
+        assert [n["if"] for n in d["net"]] == ["lo"] and d["memory"]["total"] > 0, d
 
 
 def test_what_is_refused():

@@ -166,6 +166,61 @@ static void shares_add_up_and_never_go_below_nothing(void **state)
     free(b);
 }
 
+static struct pt_host_sample *look(pt_ns at, const char *stat, const char *dev, const char *snmp)
+{
+    struct pt_host_sample *s = fresh();
+    s->at = at;
+    pt_host_parse_stat(s, stat);
+    pt_netstat_parse_dev(&s->net, dev);
+    pt_netstat_parse_tables(&s->net, snmp);
+    return s;
+}
+
+#define DEV_HEAD                                                                                   \
+    "Inter-|   Receive                                                |  Transmit\n"               \
+    " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs "     \
+    "drop fifo colls carrier compressed\n"
+
+/* Between the two looks CPU 1 went, CPU 2 came, and the driver of eth0 began to count anew. */
+static void what_comes_goes_or_is_reset_is_unknown(void **state)
+{
+    (void)state;
+    struct pt_host_sample *a =
+        look(0, "cpu  100 0 0 900 0 0 0 0\ncpu0 50 0 0 450 0 0 0 0\ncpu1 50 0 0 450 0 0 0 0\n",
+             DEV_HEAD "eth0: 9223372036854775800 900 0 0 0 0 0 0 5000 70 0 0 0 0 0 0\n"
+                      "eth1: 1024 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+             "Tcp: RetransSegs\nTcp: 100\n");
+    struct pt_host_sample *b =
+        look(2 * PT_S, "cpu  150 0 0 950 0 0 0 0\ncpu0 100 0 0 500 0 0 0 0\ncpu2 9 0 0 9 0 0 0 0\n",
+             DEV_HEAD "eth0: 10 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n"
+                      "eth1: 5120 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+             "Tcp: RetransSegs\nTcp: 40\n");
+    json_t *o = pt_host_json(a, b);
+    assert_int_equal(json_integer_value(json_object_get(o, "cpus")), 2);
+    assert_true(fabs(pct(o, "user_pct") - 50) < 1e-9);
+    const json_t *each = json_object_get(json_object_get(o, "cpu"), "per_cpu");
+    assert_int_equal(json_array_size(each), 3);
+    assert_true(fabs(json_number_value(json_array_get(each, 0)) - 50) < 1e-9);
+    assert_true(json_is_null(json_array_get(each, 1)));
+    assert_true(json_is_null(json_array_get(each, 2)));
+    for (size_t i = 0; i < json_array_size(json_object_get(o, "net")); i++) {
+        const json_t *n = json_array_get(json_object_get(o, "net"), i),
+                     *rx = json_object_get(n, "rx_kB_per_s");
+        if (!strcmp(json_string_value(json_object_get(n, "if")), "eth1"))
+            assert_true(fabs(json_number_value(rx) - 2) < 1e-9);
+        else
+            assert_true(json_number_value(rx) < 1); /* never a wrap's 2^63 */
+    }
+    struct pt_host_point p;
+    pt_host_point_make(&p, a, b, 2);
+    assert_int_equal(p.busiest, 0);
+    assert_true(fabs(p.v[PT_HOST_RX_KB] - 2) < 1e-9); /* of eth1 alone */
+    assert_true(p.v[PT_HOST_RETRANSMITS] < 0);
+    json_decref(o);
+    free(a);
+    free(b);
+}
+
 static void a_peers_entry_is_rebuilt(void **state)
 {
     (void)state;
@@ -239,6 +294,7 @@ int main(void)
         cmocka_unit_test(memory_as_free_counts_it),
         cmocka_unit_test(a_process_may_have_any_name),
         cmocka_unit_test(shares_add_up_and_never_go_below_nothing),
+        cmocka_unit_test(what_comes_goes_or_is_reset_is_unknown),
         cmocka_unit_test(a_peers_entry_is_rebuilt),
         cmocka_unit_test(a_watch_of_this_host),
     };

@@ -91,9 +91,15 @@ static struct pt_result *everything(const char *workload)
     pt_result_append(r, "steps",
                      json_pack("{s:i, s:f, s:f, s:s}", "connections", 100, "operations_per_s", 5e5,
                                "p99_us", 900.0, "verdict", "pays"));
-    pt_result_append(r, "hosts",
-                     json_pack("{s:s, s:s, s:{s:f, s:f}}", "name", "target-host", "role",
-                               "receiver", "cpu", "user_pct", 12.5, "softirq_pct", 44.0));
+    pt_result_append(
+        r, "hosts",
+        json_pack("{s:s, s:s, s:{s:f, s:f}, s:[f, f, f], s:{s:I, s:I}, s:[{s:s, s:f, s:f},"
+                  " {s:s, s:f, s:n}, {s:s, s:n, s:n}]}",
+                  "name", "target-host", "role", "receiver", "cpu", "user_pct", 12.5, "softirq_pct",
+                  44.0, "load", 123.454, 2.0, 3.0, "memory", "used", (json_int_t)3 << 29, "total",
+                  (json_int_t)1 << 43, "net", "if", "lo", "rx_kB_per_s", 9.0, "tx_kB_per_s", 11.0,
+                  "if", "enp129s0f1np1", "rx_kB_per_s", 12207031.4, "tx_kB_per_s", "if", "eth1",
+                  "rx_kB_per_s", "tx_kB_per_s"));
     pt_result_append(r, "chosen",
                      json_pack("{s:s, s:i, s:s, s:s}", "what", "block size", "value", 1 << 20,
                                "unit", "byte", "why", "fastest of five that were tried"));
@@ -275,6 +281,34 @@ static void chinese_labels_are_chinese(void **state)
         free(t);
         pt_result_free(r);
     }
+}
+
+/* The interface is the one whose busier direction carried most; what is not known is no 0. */
+static void hosts_show_load_memory_and_the_busiest_interface(void **state)
+{
+    (void)state;
+    struct pt_result *r = everything("bw");
+    pt_result_append(r, "hosts",
+                     json_pack("{s:s, s:{s:n}, s:[n, n, n], s:{s:n, s:n}, s:[]}", "name", "dark",
+                               "cpu", "user_pct", "load", "memory", "used", "total", "net"));
+    char *t = render(&pt_sink_text, r, false, false), *at = strstr(t, "Load, memory in use");
+    assert_non_null(at);
+    HAS(at, "  target-host  123.45  1.5 / 8192.0  enp129s0f1np1  12207031       -", "");
+    char *dark = strstr(at, "\n  dark ");
+    assert_non_null(dark);
+    *strchr(dark + 1, '\n') = 0;
+    HAS(dark, " - / - ", "");
+    assert_null(strchr(dark, '0'));
+    free(t);
+    pt_result_free(r);
+    /* A document of before has none of it, and no empty table either. */
+    r = pt_result_new(0);
+    pt_result_append(r, "hosts", json_pack("{s:s, s:{s:f}}", "name", "a", "cpu", "idle_pct", 9.0));
+    t = render(&pt_sink_text, r, false, false);
+    assert_non_null(strstr(t, "CPU of the hosts"));
+    assert_null(strstr(t, "busiest interface"));
+    free(t);
+    pt_result_free(r);
 }
 
 static void colour_only_when_asked(void **state)
@@ -463,6 +497,7 @@ int main(void)
         cmocka_unit_test(latency_names_its_round_trips),
         cmocka_unit_test(fits_80_columns),
         cmocka_unit_test(chinese_labels_are_chinese),
+        cmocka_unit_test(hosts_show_load_memory_and_the_busiest_interface),
         cmocka_unit_test(colour_only_when_asked),
         cmocka_unit_test(a_document_cannot_write_to_the_terminal),
         cmocka_unit_test(an_empty_document_still_reads),
