@@ -7,6 +7,7 @@
 #include "sink/say.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 struct doctor_opts {
     uint64_t connections;
     bool fix, undo, no_color;
-    char undo_file[256], json[256];
+    char undo_file[256], json[256], interface[16];
     int lang;
 };
 
@@ -27,6 +28,8 @@ static const struct pt_opt own_opts[] = {
     {PT_OPT_FIELD(struct doctor_opts, connections, PT_OPT_COUNT), .name = "for", .metavar = "N",
      .fallback = "1000", .min = 1, .max = 1000000000, .group = "What",
      .help = "what a measurement with N connections wants"},
+    {PT_OPT_FIELD(struct doctor_opts, interface, PT_OPT_STRING), .name = "if", .metavar = "NAME",
+     .help = "looks at this interface only; else at each that is hardware"},
     {PT_OPT_FIELD(struct doctor_opts, fix, PT_OPT_BOOL), .name = "fix",
      .help = "sets the kernel settings that need attention; keeps what they were"},
     {PT_OPT_FIELD(struct doctor_opts, undo, PT_OPT_BOOL), .name = "undo",
@@ -162,6 +165,9 @@ static int examine(const struct doctor_opts *o, struct pt_err *e)
     struct pt_output out;
     if (o->fix && o->undo)
         return pt_fail(e, -EINVAL, "--fix and --undo are opposites; give one of them");
+    if (o->interface[0] && !if_nametoindex(o->interface))
+        return pt_fail(e, -EINVAL, "--if %s: there is no such interface here", o->interface);
+    snprintf(d.interface, sizeof(d.interface), "%s", o->interface);
     snprintf(common.json, sizeof(common.json), "%s", o->json);
     pt_output_init(&out, &common);
     d.connections = o->connections;

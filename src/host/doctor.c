@@ -89,6 +89,8 @@ static const struct pt_doctor_check table[] = {
      pt_doctor_look_governor},
     {"IRQ and RPS", "One CPU that takes all packets of an interface is the first to be full.", NULL,
      0, pt_doctor_look_spread},
+    {"offloads", "Without them the kernel handles each packet by itself, which takes CPU.", NULL, 0,
+     pt_doctor_look_offloads},
     {"swap in use", "A page that comes back from swap is a pause of milliseconds.", NULL, 0,
      pt_doctor_look_swap},
     {"steal", "Time that the hypervisor takes shows as latency and lost throughput.", NULL, 0,

@@ -35,6 +35,7 @@ struct pt_doctor_line {
 
 struct pt_doctor {
     char root[128];
+    char interface[16];   /* the only one to look at; "": all that are hardware */
     uint64_t connections; /* that a measurement shall have; at least 1 */
     pt_ns pause;          /* between the two looks at the steal time */
     unsigned n;

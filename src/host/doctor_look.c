@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "host/doctor_private.h"
+#include "os/link.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -136,7 +137,7 @@ static void add_interrupts(const struct pt_doctor *d, const char *folder, bool c
         closedir(irqs);
 }
 
-static void look_interface(struct pt_doctor *d, const struct pt_doctor_check *c, const char *dev)
+static void look_one_spread(struct pt_doctor *d, const struct pt_doctor_check *c, const char *dev)
 {
     static bool cpu[CPUS];
     char folder[128], path[448], mask[512];
@@ -170,8 +171,31 @@ static void look_interface(struct pt_doctor *d, const struct pt_doctor_check *c,
     judge(l, n > 1 || cpus == 1, command);
 }
 
-void pt_doctor_look_spread(struct pt_doctor *d, const struct pt_doctor_check *c)
+static void look_one_offloads(struct pt_doctor *d, const struct pt_doctor_check *c, const char *dev)
 {
+    struct pt_offloads o;
+    char name[64], command[192];
+    snprintf(name, sizeof(name), "%s %.32s", c->name, dev);
+    struct pt_doctor_line *l = pt_doctor_add(d, name, c->why);
+    snprintf(l->wanted, sizeof(l->wanted), "tso on, gso on, gro on");
+    /* Only this kernel can be asked; another root is another host. */
+    if (d->root[0] || pt_offloads_read(&o, dev) < 0)
+        return;
+    snprintf(l->current, sizeof(l->current), "tso %s, gso %s, gro %s", o.tso ? "on" : "off",
+             o.gso ? "on" : "off", o.gro ? "on" : "off");
+    snprintf(command, sizeof(command), "ethtool -K %.32s%s%s%s", dev, o.tso ? "" : " tso on",
+             o.gso ? "" : " gso on", o.gro ? "" : " gro on");
+    judge(l, o.tso && o.gso && o.gro, command);
+}
+
+static void each_interface(struct pt_doctor *d, const struct pt_doctor_check *c,
+                           void (*look)(struct pt_doctor *, const struct pt_doctor_check *,
+                                        const char *))
+{
+    if (d->interface[0]) {
+        look(d, c, d->interface);
+        return;
+    }
     DIR *all = open_folder(d, "sys/class/net");
     unsigned shown = 0;
     for (const struct dirent *f; all && shown < 16 && (f = readdir(all));) {
@@ -180,11 +204,21 @@ void pt_doctor_look_spread(struct pt_doctor *d, const struct pt_doctor_check *c)
         snprintf(full, sizeof(full), "%s/sys/class/net/%s/device", d->root, f->d_name);
         if (f->d_name[0] == '.' || access(full, F_OK) < 0)
             continue;
-        look_interface(d, c, f->d_name);
+        look(d, c, f->d_name);
         shown++;
     }
     if (all)
         closedir(all);
+}
+
+void pt_doctor_look_spread(struct pt_doctor *d, const struct pt_doctor_check *c)
+{
+    each_interface(d, c, look_one_spread);
+}
+
+void pt_doctor_look_offloads(struct pt_doctor *d, const struct pt_doctor_check *c)
+{
+    each_interface(d, c, look_one_offloads);
 }
 
 /* ---- the machine */

@@ -29,6 +29,7 @@ unsigned pt_doctor_cpus(const struct pt_doctor *d);
 void pt_doctor_look_limits(struct pt_doctor *d, const struct pt_doctor_check *c);
 void pt_doctor_look_governor(struct pt_doctor *d, const struct pt_doctor_check *c);
 void pt_doctor_look_spread(struct pt_doctor *d, const struct pt_doctor_check *c);
+void pt_doctor_look_offloads(struct pt_doctor *d, const struct pt_doctor_check *c);
 void pt_doctor_look_swap(struct pt_doctor *d, const struct pt_doctor_check *c);
 void pt_doctor_look_steal(struct pt_doctor *d, const struct pt_doctor_check *c);
 void pt_doctor_look_clock(struct pt_doctor *d, const struct pt_doctor_check *c);

@@ -136,6 +136,24 @@ int pt_link_read(struct pt_link *l, unsigned ifindex, struct pt_err *e)
     return 0;
 }
 
+int pt_offloads_read(struct pt_offloads *o, const char *name)
+{
+    static const uint32_t commands[] = {ETHTOOL_GTSO, ETHTOOL_GGSO, ETHTOOL_GGRO};
+    bool *const answers[] = {&o->tso, &o->gso, &o->gro};
+    int rc = 0, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    struct ifreq q = {0};
+    snprintf(q.ifr_name, sizeof(q.ifr_name), "%.15s", name);
+    for (size_t i = 0; i < PT_COUNT(commands) && rc == 0; i++) {
+        struct ethtool_value v = {.cmd = commands[i]};
+        rc = ethtool(fd, &q, &v);
+        *answers[i] = v.data != 0;
+    }
+    close(fd);
+    return rc;
+}
+
 struct qdisc_walk {
     struct pt_qdisc_stats *sum;
     int ifindex;

@@ -27,6 +27,15 @@ struct pt_link {
 /* -ENODEV: no such interface. */
 int pt_link_read(struct pt_link *l, unsigned ifindex, struct pt_err *e) PT_MUST_USE;
 
+/* Whether the kernel handles many packets as one: on the way out in the driver (TSO) or just above
+ * it (GSO), on the way in (GRO). */
+struct pt_offloads {
+    bool tso, gso, gro;
+};
+
+/* -ENODEV, -EOPNOTSUPP, … */
+int pt_offloads_read(struct pt_offloads *o, const char *name) PT_MUST_USE;
+
 struct pt_qdisc_stats {
     char kind[16]; /* of the root: "fq_codel", "mq", …; "noqueue" counts nothing */
     uint64_t packets, bytes, drops, overlimits, requeues;

@@ -192,6 +192,8 @@ static const struct {
      "CPU 变频会使结果无法重复。"},
     {"One CPU that takes all packets of an interface is the first to be full.",
      "一个网卡的包全由一个 CPU 处理，它会最先饱和。"},
+    {"Without them the kernel handles each packet by itself, which takes CPU.",
+     "没有它们，内核要逐包处理，更耗 CPU。"},
     {"A page that comes back from swap is a pause of milliseconds.",
      "从交换区换回一页要停顿数毫秒。"},
     {"Time that the hypervisor takes shows as latency and lost throughput.",

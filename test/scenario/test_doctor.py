@@ -71,6 +71,29 @@ def test_another_namespace_is_refused():
         assert os.path.exists(folder + "/undo.json")
 
 
+def test_a_kill_at_any_system_call_is_undone():
+    neglected = "64\n60000\t61000\n64\n4096\t131072\t200000\n"
+    with tempfile.TemporaryDirectory() as folder:
+        doctor = f"{PITOT} doctor --undo-file {folder}/undo.json"
+        for call, most in (("rename", 1), ("fsync", 2), ("write", 5)):
+            for nth in range(1, most + 1):
+                text = inside(NEGLECT + f"killed=0; rm -f {folder}/*; strace -o /dev/null -e trace={call} "
+                              f"-e inject={call}:signal=KILL:when={nth} {doctor} --fix >/dev/null || killed=$?; "
+                              f"{doctor} --undo >/dev/null 2>&1 || true; echo $killed; {SHOW}")
+                assert text == "137\n" + neglected, (call, nth, text)
+
+
+def test_offloads_of_an_interface():
+    off = "import fcntl, socket, struct, ctypes; v = ctypes.create_string_buffer(struct.pack('II', 0x2c, 0)); " \
+        "fcntl.ioctl(socket.socket(), 0x8946, struct.pack('16sP16x', b'pt0', ctypes.addressof(v)))"
+    text = inside("ip link add pt0 type veth peer name pt1; "
+                  f"{PITOT} doctor --if pt0 | grep offloads; python3 -c \"{off}\"; {PITOT} doctor --if pt0 | grep -A2 offloads")
+    before, after, _, command = text.splitlines()
+    assert before.startswith("ok") or "gro off" in before, text
+    assert after.startswith("attention") and "gro off" in after, text
+    assert command.strip().startswith("would fix it: ethtool -K pt0") and command.endswith("gro on"), text
+
+
 def test_without_root_it_says_what_would_fix_it():
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
@@ -92,6 +115,6 @@ def test_languages_and_what_is_refused():
     done = subprocess.run([PITOT, "doctor", "--for", "2M", "--lang", "zh"], capture_output=True, text=True, timeout=30)
     assert done.returncode in (0, 1) and "需注意" in done.stdout and ">= 2000064" in done.stdout, done
     assert "每个连接占用进程的一个描述符" in done.stdout, done
-    for words in (["--fix", "--undo"], ["--for", "0"], ["eth0"]):
+    for words in (["--fix", "--undo"], ["--for", "0"], ["eth0"], ["--if", "none"]):
         done = subprocess.run([PITOT, "doctor", *words], capture_output=True, text=True, timeout=30)
         assert done.returncode == 2 and "pitot doctor" in done.stderr, (words, done)
