@@ -3,13 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/measure.h"
 
-#include "cmd/live.h"
 #include "cmd/output.h"
-#include "engine/place.h"
-#include "engine/rounds.h"
-#include "engine/sources.h"
-#include "model/expect.h"
-#include "net/identity.h"
+#include "cmd/test.h"
 #include "os/signal.h"
 #include "service/serve.h"
 #include "workload/list.h"
@@ -19,15 +14,12 @@
 #include <string.h>
 
 struct measure {
-    const struct pt_workload *wl;
+    struct pt_test test;
     struct pt_plan plan;
-    struct pt_shape shape;
     struct pt_output output;
-    struct pt_live_lines lines;
     struct pt_addr_list to;
     struct pt_secret secret;
     struct pt_serve_child server;
-    json_t *identity, *chosen;
 };
 
 static int find_target(struct measure *m, struct pt_err *e)
@@ -51,36 +43,6 @@ static int find_target(struct measure *m, struct pt_err *e)
     return rc;
 }
 
-/* Settles what was left to pitot: from here on the plan does not change. */
-static int choose(struct measure *m, struct pt_err *e)
-{
-    m->chosen = json_array();
-    int rc = m->wl->choose ? m->wl->choose(&m->plan, &m->to, m->chosen, e) : 0;
-    return rc < 0 ? rc : m->wl->shape(&m->plan, &m->shape, e);
-}
-
-static void say(void *ctx, const char *line)
-{
-    struct pt_live_lines *lines = ctx;
-    pt_output_say(lines->output, line);
-}
-
-static int run(struct measure *m, struct pt_result **out, struct pt_err *e)
-{
-    m->identity = pt_identity();
-    m->lines = (struct pt_live_lines){
-        .output = &m->output, .shape = &m->shape, .packets = m->wl == &pt_pps};
-    struct pt_rounds rounds = {.run = {.plan = &m->plan,
-                                       .wl = m->wl,
-                                       .to = &m->to,
-                                       .secret = &m->secret,
-                                       .identity = m->identity,
-                                       .live = pt_live_show,
-                                       .ctx = &m->lines},
-                               .say = say};
-    return pt_rounds(&rounds, out, e);
-}
-
 /* argv as the shell had it. */
 static void put_argv(struct pt_result *r, const struct measure *m, int argc,
                      const char *const *argv)
@@ -89,64 +51,36 @@ static void put_argv(struct pt_result *r, const struct measure *m, int argc,
     if (!whole)
         return;
     whole[0] = "pitot";
-    whole[1] = m->wl->form.manual.command;
+    whole[1] = m->test.wl->form.manual.command;
     for (int i = 0; i < argc; i++)
         whole[i + 2] = argv[i];
     pt_result_argv(r, argc + 2, whole);
     free(whole);
 }
 
-/* What the document says of the whole, then the report; the exit status. */
+/* The report of a document; the exit status. */
 static int conclude(struct measure *m, struct pt_result *r, int argc, const char *const *argv)
 {
     struct pt_err e = {0};
     put_argv(r, m, argc, argv);
-    pt_result_take(r, "chosen", json_incref(m->chosen));
-    if (pt_signal_seen())
-        pt_result_i64(r, "exit", PT_EXIT_INTERRUPTED);
-    int rc = pt_expect_record(&m->plan.common.expect, r, &e);
-    if (rc >= 0 && pt_result_failed(r))
-        rc = pt_fail(&e, pt_result_failed(r), "no memory for the whole report");
+    int rc = pt_test_conclude(&m->test, r, &e);
     int status = pt_result_exit(r);
     if (pt_output_result(&m->output, r) < 0 && status != PT_EXIT_INTERRUPTED)
         status = PT_EXIT_FAILED;
-    return rc < 0 ? pt_cmd_complain(&m->wl->form.manual, &e, PT_EXIT_FAILED) : status;
-}
-
-/* What can be seen to be wrong before anything is opened. */
-static int check(struct measure *m, struct pt_err *e)
-{
-    int rc = pt_output_check(&m->plan.common, e);
-    if (rc == 0)
-        rc = m->wl->shape(&m->plan, &m->shape, e);
-    if (rc < 0)
-        return rc;
-    if (pt_plan_given(&m->plan, "bytes") && !m->shape.bytes)
-        return pt_fail(e, -EINVAL, "--bytes must be at least 1");
-    if (m->plan.common.boost.until_p99 && !m->shape.both)
-        return pt_fail(e, -EINVAL,
-                       "--boost: %s has no latencies that until:p99>T could look at; "
-                       "use until:flat",
-                       m->wl->form.manual.command);
-    return 0;
-}
-
-/* What was asked of this machine, as far as it can be seen before the server is reached. */
-static int check_here(const struct measure *m, struct pt_err *e)
-{
-    int rc = pt_place_check(&m->plan.common, e);
-    return rc < 0 ? rc : pt_sources_check(&m->plan.common, &m->to, m->shape.flows, e);
+    return rc < 0 ? pt_cmd_complain(&m->test.wl->form.manual, &e, PT_EXIT_FAILED) : status;
 }
 
 static int measure_with(struct measure *m, int argc, const char *const *argv)
 {
     struct pt_err e = {0};
-    const struct pt_manual *manual = &m->wl->form.manual;
+    const struct pt_manual *manual = &m->test.wl->form.manual;
     if (pt_cmd_help(manual, m->plan.sets, PT_COUNT(m->plan.sets), argc, argv))
         return PT_EXIT_OK;
     int rc = pt_plan_parse(&m->plan, argc, argv, &e);
     if (rc == 0)
-        rc = check(m, &e);
+        rc = pt_output_check(&m->plan.common, &e);
+    if (rc == 0)
+        rc = pt_test_check(&m->test, &e);
     if (rc < 0)
         return pt_cmd_complain(manual, &e, PT_EXIT_USAGE);
     pt_output_init(&m->output, &m->plan.common);
@@ -156,13 +90,11 @@ static int measure_with(struct measure *m, int argc, const char *const *argv)
         rc = find_target(m, &e);
     bool misused = rc == -EINVAL && m->plan.target[0]; /* a name unknown to the resolver is not */
     if (rc == 0) {
-        rc = check_here(m, &e);
+        rc = pt_test_check_here(&m->test, &e);
         misused = rc == -EINVAL || rc == -EADDRNOTAVAIL;
     }
     if (rc == 0)
-        rc = choose(m, &e);
-    if (rc == 0)
-        rc = run(m, &result, &e);
+        rc = pt_test_run(&m->test, &result, &e);
     pt_output_quiet_down(&m->output);
     if (rc < 0 && misused)
         return pt_cmd_complain(manual, &e, PT_EXIT_USAGE);
@@ -175,14 +107,16 @@ static int measure_with(struct measure *m, int argc, const char *const *argv)
 
 static int measure(const struct pt_workload *wl, int argc, const char *const *argv)
 {
-    struct measure m = {.wl = wl};
+    struct measure m = {.test = {.wl = wl}};
     struct pt_err e = {0};
     if (pt_plan_init(&m.plan, &wl->form, &e) < 0)
         return pt_cmd_complain(&wl->form.manual, &e, PT_EXIT_FAILED);
+    m.test.plan = &m.plan;
+    m.test.to = &m.to;
+    m.test.secret = &m.secret;
+    m.test.output = &m.output;
     int status = measure_with(&m, argc, argv);
     pt_serve_child_end(&m.server);
-    json_decref(m.identity);
-    json_decref(m.chosen);
     pt_plan_fini(&m.plan);
     return status;
 }

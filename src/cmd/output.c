@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/output.h"
 
+#include "sink/run.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +12,10 @@
 #include <unistd.h>
 
 #define LIVE_CEILING ((size_t)4096)
+
+const struct pt_reports pt_reports_test = {&pt_sink_text, &pt_sink_csv_series, &pt_sink_csv};
+const struct pt_reports pt_reports_run = {&pt_sink_run_text, &pt_sink_run_csv_series,
+                                          &pt_sink_run_csv};
 
 /* As gettext does: the first of the three that is set and not empty. */
 static bool environment_is_chinese(void)
@@ -37,7 +43,7 @@ static bool wants_color(const struct pt_common *c, bool terminal)
 
 void pt_output_init(struct pt_output *o, const struct pt_common *c)
 {
-    *o = (struct pt_output){.common = c};
+    *o = (struct pt_output){.common = c, .reports = &pt_reports_test};
     o->fd = is_stdout(c->json) || is_stdout(c->csv) ? STDERR_FILENO : STDOUT_FILENO;
     bool terminal = isatty(o->fd) == 1;
     o->color = wants_color(c, terminal);
@@ -89,6 +95,12 @@ void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress
     pt_progress_bar(&o->progress, since_start, total, &out);
     show(o->fd, &out);
     pt_buf_fini(&out);
+}
+
+void pt_output_text(struct pt_output *o, const struct pt_buf *text)
+{
+    pt_output_quiet_down(o);
+    show(o->fd, text);
 }
 
 void pt_output_say(struct pt_output *o, const char *line)
@@ -175,11 +187,11 @@ static int store_csv(const struct pt_output *o, const struct pt_result *r, const
 {
     char summary[PT_PATH_LEN + 16];
     summary_path(path, summary, sizeof(summary));
-    int rc = store(o, r, &pt_sink_csv_series, path);
+    int rc = store(o, r, o->reports->series, path);
     if (is_stdout(path) && rc == 0)
         fputs("\r\n", stdout);
     fflush(stdout);
-    int second = store(o, r, &pt_sink_csv, summary);
+    int second = store(o, r, o->reports->totals, summary);
     return rc ? rc : second;
 }
 
@@ -199,7 +211,7 @@ int pt_output_result(struct pt_output *o, const struct pt_result *r)
     struct pt_buf text;
     struct pt_err e = {0};
     pt_buf_init(&text, PT_SINK_CEILING);
-    if (pt_sink_text.render(r, &style, &text, &e) < 0)
+    if (o->reports->text->render(r, &style, &text, &e) < 0)
         fprintf(stderr, "pitot: %s\n", e.text);
     int text_rc = put_report(o->fd, &text);
     pt_buf_fini(&text);

@@ -12,9 +12,17 @@
 #include "sink/progress.h"
 #include "sink/sink.h"
 
+/* How a kind of document is reported. */
+struct pt_reports {
+    const struct pt_sink *text, *series, *totals; /* the last two: --csv */
+};
+
+extern const struct pt_reports pt_reports_test, pt_reports_run;
+
 struct pt_output {
     const struct pt_common *common;
-    int fd; /* of text and live lines */
+    const struct pt_reports *reports; /* pt_output_init: of a test */
+    int fd;                           /* of text and live lines */
     bool color, chinese;
     struct pt_progress progress;
 };
@@ -29,6 +37,8 @@ void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress
                     size_t n, pt_ns since_start, pt_ns total);
 /* A line of its own, e.g. one trial of a search; nothing with --quiet. */
 void pt_output_say(struct pt_output *o, const char *line);
+/* A part of the report that is known before the rest. */
+void pt_output_text(struct pt_output *o, const struct pt_buf *text);
 /* Takes the bar away; also before an error is printed. */
 void pt_output_quiet_down(struct pt_output *o);
 

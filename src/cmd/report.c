@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 #include "cmd/output.h"
+#include "model/run_document.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,10 +34,10 @@ static const struct pt_manual manual = {
     .command = "report",
     .summary = "any format from a stored result",
     .usage = "FILE [options]",
-    .about =
-        "Makes the report of a measurement again from the document that it stored: as text, in "
-        "either language, and as CSV. Nothing is computed anew, so the figures are the same "
-        "ones.",
+    .about = "Makes the report of a measurement, or of a whole plan, again from the document that "
+             "it stored: as text, in "
+             "either language, and as CSV. Nothing is computed anew, so the figures are the same "
+             "ones.",
     .examples = "pitot report lat.json\tthe text report\n"
                 "pitot report lat.json --lang zh\tthe same in Chinese\n"
                 "pitot report lat.json --csv lat.csv\tas a table"};
@@ -47,10 +48,12 @@ static int show(const char *path, const struct pt_common *c, struct pt_err *e)
     struct pt_output out;
     int rc = pt_output_check(c, e);
     if (rc == 0)
-        rc = pt_result_load(path, &r, e);
+        rc = pt_result_load_by(pt_document_parse, path, &r, e);
     if (rc < 0)
         return rc;
     pt_output_init(&out, c);
+    if (pt_run_is(r))
+        out.reports = &pt_reports_run;
     rc = pt_output_result(&out, r);
     pt_result_free(r);
     return rc < 0 ? pt_fail(e, rc, "not everything could be written") : 0;

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/load.h"
 
+#include "engine/parcel.h"
 #include "os/clock.h"
 #include "os/signal.h"
 
@@ -183,22 +184,6 @@ static json_t *summary(const struct child *c, const struct pt_result *r)
     return o;
 }
 
-static int tell(int fd, const json_t *o)
-{
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    size_t n = text ? strlen(text) : 0;
-    for (size_t at = 0; at < n;) {
-        ssize_t sent = write(fd, text + at, n - at);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0)
-            break;
-        at += (size_t)sent;
-    }
-    free(text);
-    return n ? 0 : 1;
-}
-
 static int run_child(void *ctx)
 {
     struct child *c = ctx;
@@ -222,7 +207,8 @@ static int run_child(void *ctx)
         rc = spec.wl->choose(&plan, spec.to, NULL, &e);
     if (rc == 0)
         rc = pt_run(&spec, &r, &e);
-    return tell(c->pipe[1], rc < 0 || !r ? json_pack("{s:s}", "error", e.text) : summary(c, r));
+    json_t *said = rc < 0 || !r ? json_pack("{s:s}", "error", e.text) : summary(c, r);
+    return pt_parcel_send_new(c->pipe[1], said) < 0;
 }
 
 /* ---- the parent */

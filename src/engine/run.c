@@ -248,12 +248,42 @@ static int get_set(struct run *r, struct pt_err *e)
     return rc;
 }
 
+/* How long after the message that says start the warm-up begins. */
+static int choose_lead(struct run *r, pt_ns *lead, struct pt_err *e)
+{
+    const struct pt_gate *gate = r->spec->gate;
+    pt_ns window = 0, least = LEAD_NS + r->rtt_ns;
+    *lead = least;
+    if (!gate)
+        return 0;
+    int rc = gate->pass(gate->ctx, r->shape.warmup, &window, e);
+    *lead = window - r->shape.warmup - pt_clock_now();
+    if (*lead < least)
+        *lead = least; /* too late: `began` tells by how much */
+    return rc;
+}
+
+static void tell_gate(const struct run *r)
+{
+    pt_ns first = PT_NS_MAX, last = 0;
+    for (unsigned i = 0; i < r->job.spec.workers; i++) {
+        pt_ns began = r->job.workers[i].window_ns;
+        first = began && began < first ? began : first;
+        last = began > last ? began : last;
+    }
+    if (r->spec->gate && last)
+        r->spec->gate->began(r->spec->gate->ctx, first, last);
+}
+
 static int go(struct run *r, struct pt_err *e)
 {
+    pt_ns lead;
+    int rc = choose_lead(r, &lead, e);
+    if (rc < 0)
+        return rc;
     /* Both ends begin one lead after the message is read; ours waits half a round trip longer. */
-    pt_ns lead = LEAD_NS + r->rtt_ns;
     pt_ns now = pt_clock_now();
-    int rc = pt_control_send_new(
+    rc = pt_control_send_new(
         &r->control,
         json_pack("{s:s, s:I}", "type", "start", "lead_ns", (json_int_t)(lead - r->rtt_ns / 2)),
         now + step(r), e);
@@ -591,6 +621,7 @@ int pt_run(const struct pt_run_spec *spec, struct pt_result **out, struct pt_err
         pt_host_watch_end(r->host);
         pt_sampler_last(&r->sampler, &r->job, pt_clock_now());
         wind_down(r);
+        tell_gate(r);
         rc = make_document(r, out, e);
     } else if (r->control_open) {
         rc = pt_control_lost(&r->control, rc, e);

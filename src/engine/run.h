@@ -17,6 +17,18 @@ struct pt_live {
     const struct pt_point *local, *peer; /* NULL: none for this interval */
 };
 
+/* For tests of several processes of one machine whose windows shall begin at one instant. */
+struct pt_gate {
+    /* Called when both ends are ready; returns when it is time to start them: 0 and the instant
+     * (CLOCK_MONOTONIC) at which the window shall begin, `warmup` after the start. A negative
+     * errno: the test does not run. */
+    int (*pass)(void *ctx, pt_ns warmup, pt_ns *window, struct pt_err *e);
+    /* When the first and the last of this end's workers really went over to the window; not called
+     * when none did. */
+    void (*began)(void *ctx, pt_ns first, pt_ns last);
+    void *ctx;
+};
+
 struct pt_run_spec {
     const struct pt_plan *plan;
     const struct pt_workload *wl;
@@ -25,6 +37,7 @@ struct pt_run_spec {
     const json_t *identity;         /* of this machine */
     void (*live)(void *ctx, const struct pt_live *l);
     void *ctx;
+    const struct pt_gate *gate; /* NULL: starts as soon as both ends are ready */
 };
 
 /* A document on 0, whole or partial, with the reason among its warnings. A negative errno: nothing

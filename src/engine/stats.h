@@ -89,6 +89,7 @@ struct pt_worker_stat {
     uint64_t late;       /* answers that came after their operation had timed out */
     uint64_t tx_refused; /* datagrams that the kernel did not take; not among tx_packets */
     uint64_t ring_drops; /* … that found no room in a receive ring of ours */
+    pt_ns window_ns;     /* when it went over to the window; 0: it never did */
     pt_ns stopped_ns;    /* when the window closed early (stop, peer lost); 0: it ran its length */
     pt_ns gap_ns, gap_at_ns; /* the longest silence inside the window, and when it began */
     pt_ns last_rx_ns;

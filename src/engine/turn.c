@@ -42,6 +42,7 @@ static void cross(struct pt_worker *w, pt_ns now)
     while (now >= w->boundary_ns) {
         if (w->phase == PT_PHASE_WARMUP) {
             w->phase = PT_PHASE_MEASURE;
+            st->window_ns = now;
             /* What the warm-up still owes is not carried into the window. */
             while (w->paced && pt_pacer_next(&w->pacer) < w->measure_ns)
                 pt_pacer_take(&w->pacer);

@@ -88,9 +88,14 @@ int pt_plan_parse(struct pt_plan *p, int argc, const char *const *argv, struct p
     rc = pt_plan_check(p, e);
     if (rc < 0)
         return rc;
+    pt_plan_settle(p);
+    return 0;
+}
+
+void pt_plan_settle(struct pt_plan *p)
+{
     if (p->common.requests)
         p->common.duration = 0;
-    return 0;
 }
 
 static bool both(const struct pt_plan *p, const char *a, const char *b)

@@ -100,6 +100,9 @@ int pt_plan_parse(struct pt_plan *p, int argc, const char *const *argv,
 /* Options that contradict each other, and every --expect. Called by pt_plan_parse. */
 int pt_plan_check(const struct pt_plan *p, struct pt_err *e) PT_MUST_USE;
 
+/* After the check, before it runs: a test that ends by a count has no duration. */
+void pt_plan_settle(struct pt_plan *p);
+
 bool pt_plan_given(const struct pt_plan *p, const char *name);
 
 /* All values, own and common, as one object (new reference), NULL when out of memory. */

@@ -60,7 +60,7 @@ static void make_id(const char *started, char *out, size_t cap)
     snprintf(out, cap, "%sZ-%08x", stamp, random);
 }
 
-struct pt_result *pt_result_new(pt_ns realtime)
+struct pt_result *pt_result_bare(const char *schema, pt_ns realtime)
 {
     struct pt_result *r = calloc(1, sizeof(*r));
     if (!r)
@@ -73,14 +73,20 @@ struct pt_result *pt_result_new(pt_ns realtime)
     char started[32], id[64];
     pt_clock_rfc3339(realtime, started);
     make_id(started, id, sizeof(id));
-    pt_result_str(r, "schema", PT_RESULT_SCHEMA);
+    pt_result_str(r, "schema", schema);
     pt_result_str(r, "version", PT_VERSION);
     pt_result_str(r, "id", id);
     pt_result_str(r, "started", started);
     pt_result_str(r, "status", "ok");
     pt_result_i64(r, "exit", 0);
+    return r;
+}
+
+struct pt_result *pt_result_new(pt_ns realtime)
+{
+    struct pt_result *r = pt_result_bare(PT_RESULT_SCHEMA, realtime);
     static const char *const lists[] = {"headline", "limited_by", "warnings", "notes"};
-    for (size_t i = 0; i < PT_COUNT(lists); i++)
+    for (size_t i = 0; r && i < PT_COUNT(lists); i++)
         pt_result_take(r, lists[i], json_array());
     return r;
 }

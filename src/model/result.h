@@ -32,6 +32,8 @@ enum pt_result_status { PT_RESULT_OK, PT_RESULT_PARTIAL, PT_RESULT_FAILED };
 
 /* An empty document with schema, version, id and `started` (CLOCK_REALTIME). NULL: no memory. */
 struct pt_result *pt_result_new(pt_ns realtime);
+/* The same of another schema, without the lists that a result has. */
+struct pt_result *pt_result_bare(const char *schema, pt_ns realtime);
 void pt_result_free(struct pt_result *r);
 int pt_result_failed(const struct pt_result *r);
 
@@ -84,6 +86,15 @@ int pt_result_balance(const struct pt_result *r, struct pt_err *e) PT_MUST_USE;
 int pt_result_parse(const char *bytes, size_t n, struct pt_result **out,
                     struct pt_err *e) PT_MUST_USE;
 int pt_result_load(const char *path, struct pt_result **out, struct pt_err *e) PT_MUST_USE;
+
+/* What those are made of, for documents that hold results: an object of any schema; whether it is a
+ * result; a file through a parser. */
+typedef int pt_result_parser(const char *bytes, size_t n, struct pt_result **out, struct pt_err *e);
+int pt_result_read(const char *bytes, size_t n, struct pt_result **out,
+                   struct pt_err *e) PT_MUST_USE;
+int pt_result_check(const struct pt_result *r, struct pt_err *e) PT_MUST_USE;
+int pt_result_load_by(pt_result_parser *parse, const char *path, struct pt_result **out,
+                      struct pt_err *e) PT_MUST_USE;
 
 /* One document of `n` >= 1 runs of the same test: a copy of the run whose first headline figure is
  * the median, with `repeat`: n, per headline path {values, median, min, max, spread_pct}, and

@@ -77,7 +77,7 @@ static bool has_shape(json_t *v, enum shape shape)
     return false;
 }
 
-static int check(const struct pt_result *r, struct pt_err *e)
+int pt_result_check(const struct pt_result *r, struct pt_err *e)
 {
     const char *schema = pt_result_get_str(r, "schema");
     if (!schema)
@@ -106,7 +106,7 @@ static int check(const struct pt_result *r, struct pt_err *e)
     return 0;
 }
 
-int pt_result_parse(const char *bytes, size_t n, struct pt_result **out, struct pt_err *e)
+int pt_result_read(const char *bytes, size_t n, struct pt_result **out, struct pt_err *e)
 {
     *out = NULL;
     if (n > PT_RESULT_CEILING)
@@ -122,13 +122,24 @@ int pt_result_parse(const char *bytes, size_t n, struct pt_result **out, struct 
         return pt_fail(e, -ENOMEM, "no memory for the document");
     }
     r->root = root;
-    int rc = json_is_object(root) ? check(r, e) : pt_fail(e, -EBADMSG, "no JSON object");
-    if (rc < 0) {
+    if (!json_is_object(root)) {
         pt_result_free(r);
-        return rc;
+        return pt_fail(e, -EBADMSG, "no JSON object");
     }
     *out = r;
     return 0;
+}
+
+int pt_result_parse(const char *bytes, size_t n, struct pt_result **out, struct pt_err *e)
+{
+    int rc = pt_result_read(bytes, n, out, e);
+    if (rc == 0)
+        rc = pt_result_check(*out, e);
+    if (rc < 0) {
+        pt_result_free(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 static int read_all(int fd, struct pt_buf *into)
@@ -146,7 +157,8 @@ static int read_all(int fd, struct pt_buf *into)
     }
 }
 
-int pt_result_load(const char *path, struct pt_result **out, struct pt_err *e)
+int pt_result_load_by(pt_result_parser *parse, const char *path, struct pt_result **out,
+                      struct pt_err *e)
 {
     *out = NULL;
     /* Not blocking: a FIFO without a writer reads as empty. */
@@ -159,8 +171,13 @@ int pt_result_load(const char *path, struct pt_result **out, struct pt_err *e)
     close(fd);
     if (rc < 0)
         pt_fail(e, rc, "%s: %s", path, pt_strerror(rc));
-    else if ((rc = pt_result_parse(pt_buf_str(&bytes), bytes.len, out, e)) < 0 && e)
+    else if ((rc = parse(pt_buf_str(&bytes), bytes.len, out, e)) < 0 && e)
         pt_fail_prefix(e, "%s", path);
     pt_buf_fini(&bytes);
     return rc;
+}
+
+int pt_result_load(const char *path, struct pt_result **out, struct pt_err *e)
+{
+    return pt_result_load_by(pt_result_parse, path, out, e);
 }

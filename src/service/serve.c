@@ -215,7 +215,8 @@ int pt_serve_child_start(struct pt_serve_child *c, const struct pt_serve_spec *s
     struct pt_serve *s = NULL;
     struct pt_serve_spec own = *spec;
     *c = (struct pt_serve_child){.process = {.pidfd = -1}};
-    pt_serve_listen_loopback(&own, 0);
+    if (!own.listen_count)
+        pt_serve_listen_loopback(&own, 0);
     own.allow_count = 0;
     int rc = pt_secret_random(&own.secret, e);
     if (!rc)

@@ -51,7 +51,7 @@ const char *pt_serve_addresses(const struct pt_serve *s);
 int pt_serve_run(struct pt_serve *s, struct pt_err *e) PT_MUST_USE;
 void pt_serve_close(struct pt_serve *s);
 
-/* ---- a server of one's own, in a child process on the loopback */
+/* ---- a server of one's own, in a child process */
 
 struct pt_serve_child {
     struct pt_addr_list at;  /* where it listens */
@@ -59,8 +59,9 @@ struct pt_serve_child {
     struct pt_child process;
 };
 
-/* Forks a server on an ephemeral loopback port that already listens when this returns. It takes
- * `session`, `caps`, `impairment` of the spec, asks for a random secret, and ends with us. */
+/* Forks a server that already listens when this returns: on the addresses of the spec, or, when it
+ * has none, on an ephemeral loopback port. It takes `session`, `caps`, `impairment` of the spec,
+ * asks for a random secret, and ends with us. */
 int pt_serve_child_start(struct pt_serve_child *c, const struct pt_serve_spec *spec,
                          struct pt_err *e) PT_MUST_USE;
 /* Ends it and reaps; fine when it never started (zeroed). */

@@ -4,12 +4,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/units.h"
+#include "model/run_document.h"
+#include "sink/run.h"
 #include "sink/sink.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define RUN_COLUMNS "test,from,to,"
 
 static const char *const series_keys[] = {
     "t_s",
@@ -124,20 +128,48 @@ static int finish(struct pt_buf *out, struct pt_err *e)
     return out->failed ? pt_fail(e, out->failed, "the table is too large") : 0;
 }
 
-static int render_series(const struct pt_result *r, const struct pt_sink_style *style,
-                         struct pt_buf *out, struct pt_err *e)
+static void series_rows(const struct pt_result *r, const char *lead, struct pt_buf *out)
 {
-    (void)style;
     const json_t *series = pt_result_at(r, "series");
-    for (size_t c = 0; c < PT_COUNT(series_keys); c++)
-        pt_buf_addf(out, "%s%s", c ? "," : "", series_keys[c]);
-    pt_buf_adds(out, "\r\n");
     for (size_t i = 0; i < json_array_size(series); i++) {
         const json_t *row = json_array_get(series, i);
+        pt_buf_adds(out, lead);
         for (size_t c = 0; c < PT_COUNT(series_keys); c++)
             add_field(out, json_object_get(row, series_keys[c]), !c);
         pt_buf_adds(out, "\r\n");
     }
+}
+
+static void summary_row(const struct pt_result *r, const char *lead, struct pt_buf *out)
+{
+    pt_buf_adds(out, lead);
+    for (size_t c = 0; c < PT_COUNT(summary); c++)
+        add_field(out, pt_result_at(r, summary[c][1]), !c);
+    pt_buf_adds(out, "\r\n");
+}
+
+static void series_header(const char *lead, struct pt_buf *out)
+{
+    pt_buf_adds(out, lead);
+    for (size_t c = 0; c < PT_COUNT(series_keys); c++)
+        pt_buf_addf(out, "%s%s", c ? "," : "", series_keys[c]);
+    pt_buf_adds(out, "\r\n");
+}
+
+static void summary_header(const char *lead, struct pt_buf *out)
+{
+    pt_buf_adds(out, lead);
+    for (size_t c = 0; c < PT_COUNT(summary); c++)
+        pt_buf_addf(out, "%s%s", c ? "," : "", summary[c][0]);
+    pt_buf_adds(out, "\r\n");
+}
+
+static int render_series(const struct pt_result *r, const struct pt_sink_style *style,
+                         struct pt_buf *out, struct pt_err *e)
+{
+    (void)style;
+    series_header("", out);
+    series_rows(r, "", out);
     return finish(out, e);
 }
 
@@ -145,14 +177,50 @@ static int render_summary(const struct pt_result *r, const struct pt_sink_style 
                           struct pt_buf *out, struct pt_err *e)
 {
     (void)style;
-    for (size_t c = 0; c < PT_COUNT(summary); c++)
-        pt_buf_addf(out, "%s%s", c ? "," : "", summary[c][0]);
-    pt_buf_adds(out, "\r\n");
-    for (size_t c = 0; c < PT_COUNT(summary); c++)
-        add_field(out, pt_result_at(r, summary[c][1]), !c);
-    pt_buf_adds(out, "\r\n");
+    summary_header("", out);
+    summary_row(r, "", out);
+    return finish(out, e);
+}
+
+/* ---- a run: the same tables, the test and its ends before the other columns */
+
+static void each_test(const struct pt_result *run, struct pt_buf *out,
+                      void (*rows)(const struct pt_result *, const char *, struct pt_buf *))
+{
+    static const char *const paths[] = {"test.name", "test.from", "test.to"};
+    for (size_t i = 0; i < pt_run_tests(run); i++) {
+        const struct pt_result test = pt_run_test(run, i);
+        struct pt_buf lead;
+        pt_buf_init(&lead, 4096);
+        for (size_t c = 0; c < PT_COUNT(paths); c++) {
+            add_field(&lead, pt_result_at(&test, paths[c]), true);
+            pt_buf_adds(&lead, ",");
+        }
+        rows(&test, pt_buf_str(&lead), out);
+        pt_buf_fini(&lead);
+    }
+}
+
+static int render_run_series(const struct pt_result *r, const struct pt_sink_style *style,
+                             struct pt_buf *out, struct pt_err *e)
+{
+    (void)style;
+    series_header(RUN_COLUMNS, out);
+    each_test(r, out, series_rows);
+    return finish(out, e);
+}
+
+static int render_run_summary(const struct pt_result *r, const struct pt_sink_style *style,
+                              struct pt_buf *out, struct pt_err *e)
+{
+    (void)style;
+    summary_header(RUN_COLUMNS, out);
+    each_test(r, out, summary_row);
     return finish(out, e);
 }
 
 const struct pt_sink pt_sink_csv = {.name = "csv", .render = render_summary};
 const struct pt_sink pt_sink_csv_series = {.name = "csv-series", .render = render_series};
+const struct pt_sink pt_sink_run_csv = {.name = "run-csv", .render = render_run_summary};
+const struct pt_sink pt_sink_run_csv_series = {.name = "run-csv-series",
+                                               .render = render_run_series};

@@ -9,6 +9,10 @@
 static const struct {
     const char *english, *chinese;
 } catalogue[] = {
+    {"All tests", "全部测试"},
+    {"began at one instant, within", "同时开始，相差"},
+    {"in all", "合计"},
+    {"tests", "项测试"},
     {"accepted by the kernel", "内核接受"},
     {"after a warm-up of", "预热"},
     {"backward", "反向"},
