@@ -24,7 +24,8 @@ static const char description[] =
     "pitot measures the network between two hosts, or of one machine: bandwidth, packets per "
     "second and latency. `pitot serve` runs on one host and answers; the other commands run on the "
     "other host and name it. Without HOST they start a `serve` of their own on the loopback and "
-    "measure this machine. `pitot truth` injects known delays and losses, to check the figures of "
+    "measure this machine. `pitot run` runs a plan of several tests. `pitot truth` injects known "
+    "delays and losses, to check the figures of "
     "pitot or of another tool.";
 
 static const struct row values[] = {
@@ -51,6 +52,7 @@ static const struct row files[] = {
                       "600`."},
     {"$TMPDIR/pitot-ID.json", "The result document, when the file named with `--json` cannot be "
                               "written; without TMPDIR in /tmp."},
+    {"plans/", "Ready plans for `pitot run`, in the source tree."},
     {"/run/pitot/doctor-undo.json", "What kernel settings were before `pitot doctor --fix`."},
     {0}};
 

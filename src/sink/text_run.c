@@ -36,7 +36,7 @@ void pt_run_text_title(const struct pt_result *run, const struct pt_sink_style *
 {
     struct pt_page p = {.out = out, .style = style};
     char line[LINE] = "";
-    snprintf(line, sizeof(line), "pitot run  %s", or_none(run, "name"));
+    snprintf(line, sizeof(line), "pitot run %s", or_none(run, "name"));
     pt_page_sentence(&p, PT_INK_PLAIN, "", line);
     pt_page_sentence(&p, PT_INK_DIM, "", or_none(run, "topology.text"));
 }

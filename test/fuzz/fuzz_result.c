@@ -1,10 +1,10 @@
-/* fuzz_result.c: result documents from anywhere: what is accepted can be printed by every sink, and
- * the text cannot write to the terminal what it likes.
+/* fuzz_result.c: result documents, and runs of several, from anywhere: what is accepted can be
+ * printed by every sink, and the text cannot write to the terminal what it likes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/expect.h"
-#include "model/result.h"
-#include "sink/sink.h"
+#include "model/run_document.h"
+#include "sink/run.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void print(const struct pt_result *r, const struct pt_sink *sink, bool ch
     struct pt_buf out;
     pt_buf_init(&out, (size_t)64 << 20);
     must(sink->render(r, &style, &out, NULL) == 0);
-    if (sink == &pt_sink_text) {
+    if (sink == &pt_sink_text || sink == &pt_sink_run_text) {
         for (size_t i = 0; i < out.len; i++)
             must((unsigned char)out.bytes[i] >= 0x20 || out.bytes[i] == '\n');
     }
@@ -61,11 +61,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct pt_result *r = NULL;
     struct pt_err e = {0};
-    if (pt_result_parse((const char *)data, size, &r, &e) < 0) {
+    if (pt_document_parse((const char *)data, size, &r, &e) < 0) {
         must(r == NULL && e.text[0]);
         return 0;
     }
-    use(r);
+    if (pt_run_is(r)) {
+        print(r, &pt_sink_run_text, true);
+        print(r, &pt_sink_run_csv, false);
+        print(r, &pt_sink_run_csv_series, false);
+    } else {
+        use(r);
+    }
     pt_result_free(r);
     return 0;
 }

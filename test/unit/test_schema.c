@@ -1,11 +1,12 @@
-/* test_schema.c: every key of the result document's schema is defined in docs/METHOD.md, and what
- * the common code writes is in the schema.
+/* test_schema.c: every key of the schemas of a result and of a run is defined in docs/METHOD.md,
+ * and what the common code writes is in them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
 #include "model/plan.h"
 #include "model/result.h"
+#include "model/run_document.h"
 #include "stat/hist.h"
 
 #include <jansson.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 
 static char *method;
-static json_t *schema;
+static json_t *schema, *run_schema;
 static unsigned keys_seen;
 
 static char *slurp(const char *path)
@@ -63,6 +64,14 @@ static void every_key_is_defined(void **state)
     keys_seen = 0;
     walk(schema);
     assert_true(keys_seen > 150);
+}
+
+static void every_key_of_a_run_is_defined(void **state)
+{
+    (void)state;
+    keys_seen = 0;
+    walk(run_schema);
+    assert_true(keys_seen > 30);
 }
 
 static json_t *resolve(json_t *at)
@@ -120,6 +129,39 @@ static void what_is_written_is_in_the_schema(void **state)
     free(h);
 }
 
+static void what_is_written_of_a_run_is_in_its_schema(void **state)
+{
+    (void)state;
+    struct pt_result *run = pt_run_new("x", 0);
+    pt_run_add(run, pt_result_new(0));
+    pt_run_add(run, pt_result_new(0));
+    pt_run_together(run, 0, 2, 5);
+    pt_run_sum(run, "x", 0, 2);
+    pt_run_conclude(run);
+    json_object_del(run->root, "tests"); /* each has a schema of its own */
+    const json_t *sum = pt_result_at(run, "sums.0");
+    const json_t *rule = json_object_get(
+        json_object_get(json_object_get(json_object_get(run_schema, "properties"), "sums"),
+                        "items"),
+        "properties");
+    const char *key;
+    json_t *child;
+    json_object_foreach((json_t *)(uintptr_t)sum, key, child)
+        assert_non_null(json_object_get(rule, key));
+    keys_allowed(run->root, run_schema);
+    pt_result_free(run);
+}
+
+static json_t *read_schema(const char *root, const char *name)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/docs/%s", root ? root : ".", name);
+    char *text = slurp(path);
+    json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    free(text);
+    return o;
+}
+
 static int load(void **state)
 {
     (void)state;
@@ -127,11 +169,9 @@ static int load(void **state)
     char path[600];
     snprintf(path, sizeof(path), "%s/docs/METHOD.md", root ? root : ".");
     method = slurp(path);
-    snprintf(path, sizeof(path), "%s/docs/result.schema.json", root ? root : ".");
-    char *text = slurp(path);
-    schema = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    free(text);
-    return schema ? 0 : -1;
+    schema = read_schema(root, "result.schema.json");
+    run_schema = read_schema(root, "run.schema.json");
+    return schema && run_schema ? 0 : -1;
 }
 
 static int unload(void **state)
@@ -139,6 +179,7 @@ static int unload(void **state)
     (void)state;
     free(method);
     json_decref(schema);
+    json_decref(run_schema);
     return 0;
 }
 
@@ -147,6 +188,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_is_defined),
         cmocka_unit_test(what_is_written_is_in_the_schema),
+        cmocka_unit_test(every_key_of_a_run_is_defined),
+        cmocka_unit_test(what_is_written_of_a_run_is_in_its_schema),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }
