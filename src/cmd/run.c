@@ -262,7 +262,7 @@ static int check_options(const struct run_opts *o, struct pt_err *e)
 static int load(struct run *r, const struct run_opts *o, const char *path, struct pt_err *e)
 {
     const struct pt_plan_form *forms[8] = {0};
-    for (size_t i = 0; pt_workloads[i] && i < PT_COUNT(forms) - 1; i++)
+    for (size_t i = 0; i < PT_COUNT(forms) - 1 && pt_workloads[i]; i++)
         forms[i] = &pt_workloads[i]->form;
     int rc = pt_plan_file_load(&r->plan, path, forms, e);
     for (uint32_t i = 0; i < o->set.n && rc == 0; i++)

@@ -222,7 +222,7 @@ static int unknown_command(const struct pt_plan_file *f, const struct pt_yaml *y
 {
     const char *known[16] = {0};
     size_t n = 0;
-    for (; forms[n] && n < PT_COUNT(known) - 2; n++)
+    for (; n < PT_COUNT(known) - 2 && forms[n]; n++)
         known[n] = forms[n]->manual.command;
     if (!nested)
         known[n] = "together";
@@ -326,12 +326,14 @@ static int take_plan(struct pt_plan_file *f, const struct pt_yaml *root,
             rc = pt_plan_unknown_key(f, c, "a plan", known, e);
         }
     }
-    if (rc == 0 && !tests) {
+    if (rc < 0)
+        return rc;
+    if (!tests) {
         pt_fail(e, -EINVAL, "the plan has no `tests:`");
-        rc = pt_plan_at_value(f, root, e);
+        return pt_plan_at_value(f, root, e);
     }
     /* Last, so that a test may name hosts that are written below it. */
-    return rc < 0 ? rc : take_tests(f, tests, forms, e);
+    return take_tests(f, tests, forms, e);
 }
 
 /* A plan without a name is called like its file. */

@@ -42,7 +42,7 @@ static json_t *indices(size_t first, size_t n)
 {
     json_t *a = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(a, json_integer((json_int_t)(first + i)));
+        json_array_append_new(a, json_integer((json_int_t)first + (json_int_t)i));
     return a;
 }
 

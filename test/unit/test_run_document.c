@@ -120,9 +120,9 @@ static void reports_hold_every_test(void **state)
     pt_run_together(run, 0, 2, 1500);
     pt_result_warn(run, "interrupted: c was not run");
     rendered(run, &pt_sink_run_text, &text);
-    static const char *const held[] = {
-        "pitot run my plan", "two hosts",      "s-2 → target", "500 pps", "in all",
-        "1.50 kpps",          "within 1.50 µs", "c was not run"};
+    static const char *const held[] = {"pitot run my plan", "two hosts",    "s-2 → target",
+                                       "500 pps",           "in all",       "1.50 kpps",
+                                       "within 1.50 µs",    "c was not run"};
     for (size_t i = 0; i < PT_COUNT(held); i++)
         if (!strstr(pt_buf_str(&text), held[i]))
             fail_msg("no %s in\n%s", held[i], pt_buf_str(&text));
