@@ -44,7 +44,8 @@ static bool wants_color(const struct pt_common *c, bool terminal)
 void pt_output_init(struct pt_output *o, const struct pt_common *c)
 {
     *o = (struct pt_output){.common = c, .reports = &pt_reports_test};
-    o->fd = is_stdout(c->json) || is_stdout(c->csv) ? STDERR_FILENO : STDOUT_FILENO;
+    bool taken = is_stdout(c->json) || is_stdout(c->csv) || is_stdout(c->html);
+    o->fd = taken ? STDERR_FILENO : STDOUT_FILENO;
     bool terminal = isatty(o->fd) == 1;
     o->color = wants_color(c, terminal);
     o->chinese = c->lang == PT_LANG_ZH || (c->lang == PT_LANG_AUTO && environment_is_chinese());
@@ -172,15 +173,23 @@ static void summary_path(const char *path, char *out, size_t cap)
         snprintf(out, cap, "%s.summary", path);
 }
 
-int pt_output_check(const struct pt_common *c, struct pt_err *e)
+static int check_summary(const char *name, const char *path, const struct pt_common *c,
+                         struct pt_err *e)
 {
     char summary[PT_PATH_LEN + 16];
     summary_path(c->csv, summary, sizeof(summary));
-    if (c->csv[0] && !is_stdout(c->csv) && !strcmp(summary, c->json))
+    if (c->csv[0] && !is_stdout(c->csv) && !strcmp(summary, path))
         return pt_fail(e, -EINVAL,
-                       "--json %s is where --csv %s stores its totals: give one another name",
-                       c->json, c->csv);
+                       "--%s %s is where --csv %s stores its totals: give one another name", name,
+                       path, c->csv);
     return 0;
+}
+
+int pt_output_check(const struct pt_common *c, struct pt_err *e)
+{
+    int rc = pt_common_files_check(c, e);
+    rc = rc < 0 ? rc : check_summary("json", c->json, c, e);
+    return rc < 0 ? rc : check_summary("html", c->html, c, e);
 }
 
 static int store_csv(const struct pt_output *o, const struct pt_result *r, const char *path)
@@ -198,13 +207,15 @@ static int store_csv(const struct pt_output *o, const struct pt_result *r, const
 int pt_output_result(struct pt_output *o, const struct pt_result *r)
 {
     const struct pt_common *c = o->common;
-    int rc = 0, csv = 0;
+    int rc = 0, csv = 0, html = 0;
     pt_output_quiet_down(o);
     /* Files first: the text may be cut off by a pipe that is closed, the figures must not. */
     if (c->json[0])
         rc = store(o, r, &pt_sink_json, c->json);
     if (c->csv[0])
         csv = store_csv(o, r, c->csv);
+    if (c->html[0])
+        html = store(o, r, &pt_sink_html, c->html);
     struct pt_sink_style style = {.color = o->color, .chinese = o->chinese};
     if (c->json[0] && !is_stdout(c->json) && rc == 0)
         style.json = c->json;
@@ -215,5 +226,5 @@ int pt_output_result(struct pt_output *o, const struct pt_result *r)
         fprintf(stderr, "pitot: %s\n", e.text);
     int text_rc = put_report(o->fd, &text);
     pt_buf_fini(&text);
-    return rc ? rc : csv ? csv : text_rc;
+    return rc ? rc : csv ? csv : html ? html : text_rc;
 }

@@ -1,7 +1,7 @@
 /* output.h: where the text, the live lines and the files of a measuring command go.
  *
- * Text goes to stdout, or to stderr when --json - or --csv - takes stdout. Live lines go where the
- * text goes.
+ * Text goes to stdout, or to stderr when --json -, --csv - or --html - takes stdout. Live lines go
+ * where the text goes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PT_CMD_OUTPUT_H
@@ -27,7 +27,7 @@ struct pt_output {
     struct pt_progress progress;
 };
 
-/* -EINVAL when one of the files of --csv is also the one of --json. */
+/* -EINVAL when two of the files of --json, --csv and --html are one. */
 int pt_output_check(const struct pt_common *c, struct pt_err *e) PT_MUST_USE;
 
 void pt_output_init(struct pt_output *o, const struct pt_common *c);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 struct report_opts {
-    char json[PT_PATH_LEN], csv[PT_PATH_LEN];
+    char json[PT_PATH_LEN], csv[PT_PATH_LEN], html[PT_PATH_LEN];
     bool no_color;
     int lang;
 };
@@ -23,6 +23,8 @@ static const struct pt_opt own_opts[] = {
     {PT_OPT_FIELD(struct report_opts, csv, PT_OPT_STRING), .name = "csv", .metavar = "F",
      .flags = PT_OPT_LOCAL,
      .help = "the CSV files that the measurement's --csv would have written"},
+    {PT_OPT_FIELD(struct report_opts, html, PT_OPT_STRING), .name = "html", .metavar = "F",
+     .flags = PT_OPT_LOCAL, .help = "one page for a browser, with charts, that needs nothing else"},
     {PT_OPT_FIELD(struct report_opts, no_color, PT_OPT_BOOL), .name = "no-color",
      .flags = PT_OPT_LOCAL, .help = "no colour"},
     {PT_OPT_FIELD(struct report_opts, lang, PT_OPT_ENUM), .name = "lang", .names = lang_names,
@@ -34,12 +36,13 @@ static const struct pt_manual manual = {
     .command = "report",
     .summary = "any format from a stored result",
     .usage = "FILE [options]",
-    .about = "Makes the report of a measurement, or of a whole plan, again from the document that "
-             "it stored: as text, in "
-             "either language, and as CSV. Nothing is computed anew, so the figures are the same "
-             "ones.",
+    .about =
+        "Makes the report of a measurement, or of a whole plan, again from the document that was "
+        "stored: as text, in either language, as a page for a browser, and as CSV. Nothing is "
+        "computed anew, so the figures are the same ones.",
     .examples = "pitot report lat.json\tthe text report\n"
                 "pitot report lat.json --lang zh\tthe same in Chinese\n"
+                "pitot report lat.json --html lat.html\ta page with charts to hand over\n"
                 "pitot report lat.json --csv lat.csv\tas a table"};
 
 static int show(const char *path, const struct pt_common *c, struct pt_err *e)
@@ -79,6 +82,7 @@ static int run(int argc, const char *const *argv)
     c.lang = o.lang;
     snprintf(c.json, sizeof(c.json), "%s", o.json);
     snprintf(c.csv, sizeof(c.csv), "%s", o.csv);
+    snprintf(c.html, sizeof(c.html), "%s", o.html);
     rc = show(args.at[0], &c, &e);
     return rc < 0 ? pt_cmd_complain(&manual, &e, PT_EXIT_FAILED) : PT_EXIT_OK;
 }

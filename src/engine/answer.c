@@ -336,7 +336,7 @@ static int send_report(struct answer *a, struct pt_err *e)
     pt_wire_end(a->wire);
     half.wire = a->wire;
     a->wire = NULL;
-    half.host = pt_host_watch_json(a->host);
+    half.host = pt_hosts_json(a->host);
     half.series = a->sampler.series;
     a->sampler.series = (struct pt_series){0};
     rc = tell(a, json_pack("{s:s, s:o?}", "type", "report", "half", pt_half_to_json(&half)), e);

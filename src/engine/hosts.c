@@ -3,6 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/hosts.h"
 
+#include "host/fingerprint.h"
+
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +19,14 @@ struct pt_host_watch *pt_hosts_watch(const struct pt_job *job, pt_ns begin)
     return pt_host_watch_open(pid, n, begin, PT_S);
 }
 
+json_t *pt_hosts_json(const struct pt_host_watch *w)
+{
+    json_t *host = pt_host_watch_json(w);
+    if (host)
+        json_object_set_new(host, "environment", pt_fingerprint(""));
+    return host;
+}
+
 /* One entry: who it was, and what it did. */
 static void add(struct pt_result *r, json_t *host, const char *end, const char *role)
 {
@@ -27,7 +38,14 @@ static void add(struct pt_result *r, json_t *host, const char *end, const char *
     if (kernel)
         json_object_set(o, "kernel", kernel);
     json_object_update(o, host);
+    json_object_del(o, "environment");
     pt_result_append(r, "hosts", o);
+    json_t *environment = json_object_get(host, "environment");
+    if (environment) {
+        char path[32];
+        snprintf(path, sizeof(path), "environment.%s", end);
+        pt_result_take(r, path, json_incref(environment));
+    }
 }
 
 void pt_report_hosts(const struct pt_report *rep, struct pt_result *r)

@@ -9,7 +9,11 @@
 
 /* Of this process and the workers of `job`; `begin`: of the window. NULL: nothing can be seen. */
 struct pt_host_watch *pt_hosts_watch(const struct pt_job *job, pt_ns begin);
-/* The array `hosts`: one entry when both ends are in one network namespace, else one for each. */
+/* What one end has to say of its host: the looks, and with them the key `environment`
+ * (host/fingerprint.h). Not while something is measured. A new reference; NULL: nothing. */
+json_t *pt_hosts_json(const struct pt_host_watch *w);
+/* The array `hosts`: one entry when both ends are in one network namespace, else one for each.
+ * The environments go to `environment`, by end; of one namespace there is one, `local`. */
 void pt_report_hosts(const struct pt_report *rep, struct pt_result *r);
 
 #endif

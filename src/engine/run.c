@@ -539,7 +539,7 @@ static int make_document(struct run *r, struct pt_result **out, struct pt_err *e
         return pt_fail(e, rc, "no memory for the report");
     r->local.wire = r->wire;
     r->wire = NULL;
-    r->local.host = pt_host_watch_json(r->host);
+    r->local.host = pt_hosts_json(r->host);
     r->local.series = r->sampler.series;
     r->sampler.series = (struct pt_series){0};
     struct pt_result *res = pt_result_new(pt_clock_realtime() - (pt_clock_now() - r->start_ns));

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "host/sample_json.h"
 
+#include "host/fingerprint.h"
 #include "os/link.h"
 
 #include <math.h>
@@ -393,5 +394,8 @@ json_t *pt_host_clean(const json_t *from)
     json_object_set_new(o, "sampling",
                         copy_figures(json_object_get(from, "sampling"),
                                      (const char *const[]){"cpu_pct", "samples"}, 2));
+    json_t *environment = pt_fingerprint_clean(json_object_get(from, "environment"));
+    if (environment)
+        json_object_set_new(o, "environment", environment);
     return o;
 }

@@ -45,7 +45,7 @@ void pt_host_point_join(struct pt_host_point *first, const struct pt_host_point 
 json_t *pt_host_point_json(const struct pt_host_point *p);
 
 /* What a peer that is not trusted sent, rebuilt from what is known: other keys, wrong types and
- * long texts are gone. A new reference; NULL: nothing of it can be used. */
+ * long texts are gone; with its `environment`. A new reference; NULL: nothing of it can be used. */
 json_t *pt_host_clean(const json_t *from);
 
 #endif

@@ -231,6 +231,9 @@ const struct pt_opt pt_common_opts[] = {
     {FIELD(csv, PT_OPT_STRING), .name = "csv", .metavar = "F", .flags = PT_OPT_LOCAL,
      .help = "write one row per interval to F and the totals to F with .summary before its ending; "
              "- is stdout: both, one after the other"},
+    {FIELD(html, PT_OPT_STRING), .name = "html", .metavar = "F", .flags = PT_OPT_LOCAL,
+     .help = "write the report as one page for a browser to F, which needs nothing else; - is "
+             "stdout, the text then goes to stderr"},
     {FIELD(quiet, PT_OPT_BOOL), .name = "quiet", .letter = 'q', .flags = PT_OPT_LOCAL,
      .help = "no live lines"},
     {FIELD(no_color, PT_OPT_BOOL), .name = "no-color", .flags = PT_OPT_LOCAL,

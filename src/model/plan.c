@@ -153,6 +153,23 @@ static int check_load(const struct pt_plan *p, struct pt_err *e)
     return check_boost(p, e);
 }
 
+static int check_two(const char *a, const char *first, const char *b, const char *second,
+                     struct pt_err *e)
+{
+    if (!first[0] || strcmp(first, second) != 0)
+        return 0;
+    if (!strcmp(first, "-"))
+        return pt_fail(e, -EINVAL, "--%s and --%s cannot both go to stdout: give one a file", a, b);
+    return pt_fail(e, -EINVAL, "--%s and --%s name the same file: give one another name", a, b);
+}
+
+int pt_common_files_check(const struct pt_common *c, struct pt_err *e)
+{
+    int rc = check_two("json", c->json, "csv", c->csv, e);
+    rc = rc < 0 ? rc : check_two("json", c->json, "html", c->html, e);
+    return rc < 0 ? rc : check_two("csv", c->csv, "html", c->html, e);
+}
+
 static int check_rest(const struct pt_plan *p, struct pt_err *e)
 {
     const struct pt_common *c = &p->common;
@@ -162,10 +179,10 @@ static int check_rest(const struct pt_plan *p, struct pt_err *e)
         return pt_fail(e, -EINVAL, "--json needs the name of a file, or - for stdout");
     if (pt_plan_given(p, "csv") && !c->csv[0])
         return pt_fail(e, -EINVAL, "--csv needs the name of a file, or - for stdout");
-    if (!strcmp(c->json, "-") && !strcmp(c->csv, "-"))
-        return pt_fail(e, -EINVAL, "--json and --csv cannot both go to stdout: give one a file");
-    if (c->json[0] && strcmp(c->json, "-") != 0 && !strcmp(c->json, c->csv))
-        return pt_fail(e, -EINVAL, "--json and --csv name the same file");
+    if (pt_plan_given(p, "html") && !c->html[0])
+        return pt_fail(e, -EINVAL, "--html needs the name of a file, or - for stdout");
+    if (pt_common_files_check(c, e) < 0)
+        return -EINVAL;
     for (uint32_t i = 0; i < c->expect.n; i++) {
         struct pt_expect x;
         int rc = pt_expect_parse(c->expect.at[i], &x, e);

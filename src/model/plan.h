@@ -59,7 +59,7 @@ struct pt_common {
     /* report */
     pt_ns interval;
     struct pt_strs expect;
-    char json[PT_PATH_LEN], csv[PT_PATH_LEN];
+    char json[PT_PATH_LEN], csv[PT_PATH_LEN], html[PT_PATH_LEN];
     bool quiet, no_color, help, man;
     int lang; /* enum pt_lang */
 };
@@ -102,6 +102,8 @@ int pt_plan_check(const struct pt_plan *p, struct pt_err *e) PT_MUST_USE;
 
 /* After the check, before it runs: a test that ends by a count has no duration. */
 void pt_plan_settle(struct pt_plan *p);
+/* -EINVAL when two of --json, --csv and --html name one file, or stdout. */
+int pt_common_files_check(const struct pt_common *c, struct pt_err *e) PT_MUST_USE;
 
 bool pt_plan_given(const struct pt_plan *p, const char *name);
 

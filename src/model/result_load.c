@@ -39,6 +39,7 @@ static const struct {
     {"fairness", OBJECT},      {"repeat", OBJECT},
     {"placement", OBJECT},     {"repeat.metrics", OBJECT},
     {"local", OBJECT},         {"peer", OBJECT},
+    {"environment", OBJECT},   {"search.trials", OBJECTS},
 };
 
 static bool all(json_t *array, bool (*is)(const json_t *))

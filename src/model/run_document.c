@@ -147,9 +147,15 @@ static int check_groups(const struct pt_result *run, struct pt_err *e)
 static int check(const struct pt_result *run, struct pt_err *e)
 {
     static const char *const lists[] = {"tests", "together", "start_skew_us", "sums", "warnings"};
+    static const char *const texts[] = {"version", "id", "name", "started", "plan"};
     for (size_t i = 0; i < PT_COUNT(lists); i++)
         if (!json_is_array(pt_result_at(run, lists[i])))
             return pt_fail(e, -EBADMSG, "`%s` is no list", lists[i]);
+    for (size_t i = 0; i < PT_COUNT(texts); i++) {
+        const json_t *v = pt_result_at(run, texts[i]);
+        if (v && !json_is_null(v) && !json_is_string(v))
+            return pt_fail(e, -EBADMSG, "`%s` is no text", texts[i]);
+    }
     for (size_t i = 0; i < pt_run_tests(run); i++) {
         const struct pt_result test = pt_run_test(run, i);
         int rc = json_is_object(test.root) ? pt_result_check(&test, e)

@@ -10,6 +10,8 @@
 const char *pt_say(bool chinese, const char *english);
 /* Whether the catalogue has it. */
 bool pt_say_known(const char *english);
+/* One entry of the catalogue after the other: the Chinese, NULL behind the last. */
+const char *pt_say_entry(size_t i, const char **english);
 /* Columns that UTF-8 text takes on a terminal: two for East Asian wide characters. */
 size_t pt_text_columns(const char *text);
 

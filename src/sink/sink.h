@@ -24,7 +24,8 @@ struct pt_sink {
 
 #define PT_SINK_CEILING ((size_t)512 << 20)
 
-extern const struct pt_sink pt_sink_text, pt_sink_json, pt_sink_csv, pt_sink_csv_series;
+extern const struct pt_sink pt_sink_text, pt_sink_json, pt_sink_csv, pt_sink_csv_series,
+    pt_sink_html;
 
 /* Writes bytes to a file through a temporary neighbour and rename(2), so that a reader sees the old
  * content or the new and a full disk never leaves half a file; "-" is stdout. 0, or the errno with

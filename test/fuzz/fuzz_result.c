@@ -18,12 +18,22 @@ static void must(bool holds)
         abort();
 }
 
+static size_t parts(const struct pt_buf *text, const char *part)
+{
+    size_t n = 0;
+    for (const char *at = pt_buf_str(text); (at = strstr(at, part)); at++)
+        n++;
+    return n;
+}
+
 static void print(const struct pt_result *r, const struct pt_sink *sink, bool chinese)
 {
     struct pt_sink_style style = {.chinese = chinese};
     struct pt_buf out;
     pt_buf_init(&out, (size_t)64 << 20);
     must(sink->render(r, &style, &out, NULL) == 0);
+    if (sink == &pt_sink_html)
+        must(parts(&out, "<script") == 4 && parts(&out, "</script") == 4);
     if (sink == &pt_sink_text || sink == &pt_sink_run_text) {
         for (size_t i = 0; i < out.len; i++)
             must((unsigned char)out.bytes[i] >= 0x20 || out.bytes[i] == '\n');
@@ -40,6 +50,7 @@ static void use(struct pt_result *r)
     print(r, &pt_sink_json, false);
     print(r, &pt_sink_csv, false);
     print(r, &pt_sink_csv_series, false);
+    print(r, &pt_sink_html, false);
     for (size_t i = 0; i < PT_COUNT(texts); i++) {
         struct pt_expect x;
         double v;

@@ -64,7 +64,8 @@ def test_every_command_has_help_that_fits():
 def test_what_is_wrong_is_refused_in_one_line():
     wrong = [(["bww"], 'did you mean "bw"'), (["bw", "--conections", "5"], "did you mean --connections?"),
              (["lat", "-d", "5 minutes"], "expected a time"), (["lat", "-n5", "-d5"], "contradict"),
-             (["pps", "--size=-1"], "expected bytes"), (["bw", "--html=x"], "unknown option --html"),
+             (["pps", "--size=-1"], "expected bytes"), (["bw", "--db=x"], "unknown option --db"),
+             (["bw", "--html=a.summary.csv", "--csv=a.csv"], "give one another name"),
              (["lat", "-c"], "needs a value"), (["lat", "a", "b"], "one target at a time"),
              (["lat", "--expect", "p98<1ms"], "unknown figure"), (["lat", "--expect", "p99<1"], "say the unit"),
              (["bw", "--bytes", "0"], "--bytes must be"), (["lat", "--secret-file", "x"], "name HOST"),
@@ -157,13 +158,15 @@ def test_a_stored_result_gives_the_same_report_again():
         at_first = pathlib.Path(folder)
         for i, words in enumerate(TESTS):
             kept, again = at_first / f"{i}.json", at_first / f"{i}.again.json"
-            r = measured(*words, *SHORT, "-q", "--json", str(kept), "--csv", str(at_first / f"{i}.csv"))
+            r = measured(*words, *SHORT, "-q", "--json", str(kept), "--csv", str(at_first / f"{i}.csv"),
+                         "--html", str(at_first / f"{i}.html"))
             assert r.returncode == 0, r
-            made = run("report", str(kept), "--json", str(again), "--csv", str(at_first / f"{i}.again.csv"))
+            made = run("report", str(kept), "--json", str(again), "--csv", str(at_first / f"{i}.again.csv"),
+                       "--html", str(at_first / f"{i}.again.html"))
             assert made.returncode == 0 and not made.stderr, made
             assert again.read_bytes() == kept.read_bytes()
             assert made.stdout.replace(".again", "") == r.stdout, (made.stdout, r.stdout)
-            for kind in ("csv", "summary.csv"):
+            for kind in ("csv", "summary.csv", "html"):
                 assert (at_first / f"{i}.again.{kind}").read_bytes() == (at_first / f"{i}.{kind}").read_bytes()
         zh = run("report", str(at_first / "0.json"), "--lang", "zh")
         assert zh.returncode == 0 and "接收" in zh.stdout, zh

@@ -124,6 +124,7 @@ static void contradictions_are_refused(void **state)
         {{"--secret-file=x"}, "name HOST"},
         {{"--json="}, "--json needs the name of a file"},
         {{"--csv="}, "--csv needs the name of a file"},
+        {{"--html="}, "--html needs the name of a file"},
         {{"--expect=p99<5mbit"}, "--expect: "},
         {{"--arrivals=poisson"}, "it needs --rate R"},
         {{"--inflight=4", "-r100"}, "--inflight limits a closed loop"},
@@ -150,12 +151,14 @@ static void contradictions_are_refused(void **state)
         {{"--interval=1ms"}, "--interval must be at least 10ms"},
         {{"--json=-", "--csv=-"}, "cannot both go to stdout"},
         {{"--json=a", "--csv=a"}, "the same file"},
+        {{"--json=-", "--html=-"}, "--json and --html cannot both go to stdout"},
+        {{"--csv=a", "--html=a"}, "--csv and --html name the same file"},
         {{"--expect=p98<5ms"}, "unknown figure 'p98'"},
         {{"--mss=1400"}, "--mss does not apply to this command"},
         {{"-u", "--gap=1s"}, "--gap needs TCP"},
         {{"a", "b"}, "one target at a time"},
         {{""}, "the target is empty"},
-        {{"--html=x"}, "unknown option --html"},
+        {{"--htlm=x"}, "unknown option --htlm"},
         {{"--connect=5"}, "did you mean --connections?"},
     };
     for (size_t i = 0; i < PT_COUNT(bad); i++) {

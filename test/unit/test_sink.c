@@ -5,6 +5,7 @@
 #include "harness.h"
 
 #include "model/result.h"
+#include "model/run_document.h"
 #include "sink/progress.h"
 #include "sink/say.h"
 #include "sink/sink.h"
@@ -380,6 +381,62 @@ static void json_comes_back_the_same(void **state)
     pt_result_free(back);
 }
 
+/* The JSON of an element of the page; parsed as a browser would hand it to a script. */
+static json_t *element(const char *page, const char *id)
+{
+    char begin[80];
+    snprintf(begin, sizeof(begin), "<script type=\"application/json\" id=\"%s\">", id);
+    const char *from = strstr(page, begin);
+    assert_non_null(from);
+    from += strlen(begin);
+    const char *end = strstr(from, "</script>");
+    assert_non_null(end);
+    json_t *value = json_loadb(from, (size_t)(end - from), JSON_DECODE_ANY, NULL);
+    assert_non_null(value);
+    return value;
+}
+
+static size_t times(const char *text, const char *part)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, part)); text += strlen(part))
+        n++;
+    return n;
+}
+
+static void a_page_holds_the_document_and_nothing_gets_out_of_it(void **state)
+{
+    (void)state;
+    struct pt_result *r = everything("lat"), *stored = NULL;
+    pt_result_str(r, "peer.host", "</script><script>x()</script><!-- & \u2028 \U0001f600");
+    char *json = render(&pt_sink_json, r, false, false);
+    assert_int_equal(pt_result_parse(json, strlen(json), &stored, NULL), 0);
+    char *t = render(&pt_sink_html, r, false, false), *zh = render(&pt_sink_html, r, false, true);
+    char *again = render(&pt_sink_html, stored, false, false);
+    assert_string_equal(t, again);
+    json_t *in_page = element(t, "document");
+    assert_true(json_equal(in_page, stored->root));
+    json_decref(in_page);
+    assert_int_equal(times(t, "<script"), 4);
+    assert_int_equal(times(t, "</script"), 4);
+    assert_int_equal(times(t, "<!--"), 0);
+    assert_int_equal(times(t, "\u2028"), 0);
+    json_t *curves = element(t, "curves"), *words = element(t, "words");
+    assert_int_equal(json_array_size(curves), 1);
+    assert_int_equal(json_object_size(json_array_get(curves, 0)), 3);
+    assert_true(json_object_size(words) > 200);
+    json_decref(curves);
+    json_decref(words);
+    assert_non_null(strstr(t, "<html lang=\"en\">"));
+    assert_non_null(strstr(zh, "<html lang=\"zh\">"));
+    free(json);
+    free(t);
+    free(zh);
+    free(again);
+    pt_result_free(r);
+    pt_result_free(stored);
+}
+
 static size_t fields(const char *line)
 {
     size_t n = 1;
@@ -412,6 +469,20 @@ static void csv_rows_match_their_header(void **state)
     assert_non_null(strstr(row, ",\"a,\"\"b\"\"\nc\","));
     free(t);
     pt_result_free(r);
+}
+
+static void the_page_of_a_run_has_the_curves_of_each_test(void **state)
+{
+    (void)state;
+    struct pt_result *a = everything("lat"), *b = everything("bw"), *run = pt_run_new("two", 0);
+    pt_run_add(run, a);
+    pt_run_add(run, b);
+    char *t = render(&pt_sink_html, run, false, false);
+    json_t *curves = element(t, "curves");
+    assert_int_equal(json_array_size(curves), 2);
+    json_decref(curves);
+    free(t);
+    pt_result_free(run);
 }
 
 static void stores_all_or_nothing(void **state)
@@ -502,7 +573,9 @@ int main(void)
         cmocka_unit_test(a_document_cannot_write_to_the_terminal),
         cmocka_unit_test(an_empty_document_still_reads),
         cmocka_unit_test(json_comes_back_the_same),
+        cmocka_unit_test(a_page_holds_the_document_and_nothing_gets_out_of_it),
         cmocka_unit_test(csv_rows_match_their_header),
+        cmocka_unit_test(the_page_of_a_run_has_the_curves_of_each_test),
         cmocka_unit_test(stores_all_or_nothing),
         cmocka_unit_test(progress_is_lines_and_on_a_terminal_a_bar),
         cmocka_unit_test(wide_characters_take_two_columns),
