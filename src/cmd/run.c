@@ -19,7 +19,7 @@
 struct run_opts {
     struct pt_strs only, set;
     bool print_plan, dry_run;
-    char json[PT_PATH_LEN], csv[PT_PATH_LEN];
+    char json[PT_PATH_LEN], csv[PT_PATH_LEN], html[PT_PATH_LEN];
     bool quiet, no_color;
     int lang;
 };
@@ -44,6 +44,9 @@ static const struct pt_opt own_opts[] = {
     {OPTION(csv, PT_OPT_STRING), .name = "csv", .metavar = "F", .flags = PT_OPT_LOCAL,
      .help = "write one row per interval of every test to F, and one row per test to F with "
              ".summary before its ending; - is stdout: both, one after the other"},
+    {OPTION(html, PT_OPT_STRING), .name = "html", .metavar = "F", .flags = PT_OPT_LOCAL,
+     .help = "write the report as one page for a browser to F, which needs nothing else; - is "
+             "stdout, the text then goes to stderr"},
     {OPTION(quiet, PT_OPT_BOOL), .name = "quiet", .letter = 'q', .flags = PT_OPT_LOCAL,
      .help = "no live lines"},
     {OPTION(no_color, PT_OPT_BOOL), .name = "no-color", .flags = PT_OPT_LOCAL,
@@ -246,16 +249,12 @@ static int check_options(const struct run_opts *o, struct pt_err *e)
 {
     if (o->print_plan && o->dry_run)
         return pt_fail(e, -EINVAL, "--print-plan and --dry-run: one at a time");
-    if ((o->print_plan || o->dry_run) && (o->json[0] || o->csv[0]))
+    if ((o->print_plan || o->dry_run) && (o->json[0] || o->csv[0] || o->html[0]))
         return pt_fail(e, -EINVAL,
-                       "--print-plan and --dry-run measure nothing that --json or "
-                       "--csv could keep");
+                       "--print-plan and --dry-run measure nothing that --json, --csv or --html "
+                       "could keep");
     if (o->print_plan && o->only.n)
         return pt_fail(e, -EINVAL, "--print-plan prints the whole plan: leave out --only");
-    if (!strcmp(o->json, "-") && !strcmp(o->csv, "-"))
-        return pt_fail(e, -EINVAL, "--json and --csv cannot both go to stdout: give one a file");
-    if (o->json[0] && strcmp(o->json, "-") != 0 && !strcmp(o->json, o->csv))
-        return pt_fail(e, -EINVAL, "--json and --csv name the same file");
     return 0;
 }
 
@@ -282,6 +281,7 @@ static int run_plan(struct run *r, const struct run_opts *o, int argc, const cha
     r->said.lang = o->lang;
     snprintf(r->said.json, sizeof(r->said.json), "%s", o->json);
     snprintf(r->said.csv, sizeof(r->said.csv), "%s", o->csv);
+    snprintf(r->said.html, sizeof(r->said.html), "%s", o->html);
     int rc = pt_output_check(&r->said, &e);
     if (rc < 0)
         return pt_cmd_complain(&manual, &e, PT_EXIT_USAGE);

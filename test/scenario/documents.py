@@ -133,10 +133,19 @@ def run():
     for i, doc in enumerate(tests):
         doc["id"] = f"20260131T23595{i}Z-0000000{i}"
         doc["test"]["name"] = ("packets", "bandwidth", "latency")[i]
-    tests[1]["limited_by"], tests[1]["status"], tests[1]["exit"] = [], "partial", 1
-    return {"schema": "pitot.run/1", "name": "ecs-network", "started": "2026-01-31T23:59:50.000Z",
-            "topology": {"kind": "namespaces", "text": "4 namespaces joined by a hub"},
-            "plan": "name: ecs-network\ntests:\n  - pps: {from: senders, to: target, size: 14}\n", "tests": tests, "together": [[1, 2]]}
+        doc["test"].update({"from": "sender-1", "to": "target"})
+    tests.insert(1, copy.deepcopy(tests[0]))
+    tests[1]["id"], tests[1]["test"]["from"] = "20260131T235958Z-00000008", "sender-2"
+    tests[2]["limited_by"], tests[2]["status"], tests[2]["exit"] = [], "partial", 1
+    totals = {key: 2 * tests[0]["totals"][key] for key in ("operations", "ok", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "lost_packets")}
+    rates = {key: 2 * tests[0]["rates"][key] for key in ("operations_per_s", "tx_bits_per_s", "rx_bits_per_s", "tx_packets_per_s", "rx_packets_per_s")}
+    return {"schema": "pitot.run/1", "version": "0.1.0", "id": "20260131T235950Z-00000007", "name": "ecs-network", "started": "2026-01-31T23:59:50.000Z",
+            "status": "partial", "exit": 1, "argv": ["pitot", "run", "ecs-network.yaml"],
+            "topology": {"kind": "namespaces", "text": "4 namespaces joined by a hub",
+                         "hosts": [{"name": name, "v4": f"10.0.0.{i}", "v6": None} for i, name in enumerate(("target", "sender-1", "sender-2"), 2)]},
+            "plan": "name: ecs-network\ntests:\n  - pps: {from: senders, to: target, size: 14}\n", "tests": tests,
+            "together": [[0, 1], [2, 3]], "start_skew_us": [870.5, None], "warnings": ["the run was not complete"],
+            "sums": [{"name": "packets", "tests": [0, 1], "rates": {**rates, "loss_pct": 10.1}, "totals": totals}]}
 
 
 def hostile(doc, text):

@@ -87,16 +87,18 @@ def test_a_run_has_the_tables_of_the_recipe_on_top():
         doc = documents.run()
         page = page_of(doc, folder)
         root = seen(page)
-        assert sections(root) == ["verdict", "overview"] + 3 * SECTIONS + ["plan-text"], sections(root)
+        assert sections(root) == ["verdict", "warnings", "overview"] + 4 * SECTIONS + ["plan-text"], sections(root)
         check_figures(root, doc, 1200)
         tables = {t.get("data-recipe"): {f.get("data-path") for f in t.all("span", data_path=True)} for t in root.all("div", data_recipe=True)}
         assert list(tables) == ["pps", "bw", "lat"], tables
-        assert "tests.0.rates.rx_packets_per_s" in tables["pps"] and "tests.1.rates.rx_bits_per_s" in tables["bw"]
-        assert {"tests.2.latency.mean_us", "tests.2.latency.p99_us"} <= tables["lat"]
+        assert {f"{at}.rates.rx_packets_per_s" for at in ("tests.0", "tests.1", "sums.0")} <= tables["pps"]
+        assert "tests.2.rates.rx_bits_per_s" in tables["bw"]
+        assert {"tests.3.latency.mean_us", "tests.3.latency.p99_us"} <= tables["lat"]
+        assert "packets, in all" in root.text() and "packets: began at one instant, within 871 µs" in root.text()
         links = [a.get("href") for a in root.all("a")]
-        assert set(links) == {"#test-1", "#test-2", "#test-3"} == {"#" + e.get("id") for e in root.all("article", id=True)}
+        assert set(links) == {f"#test-{i}" for i in range(1, 5)} == {"#" + e.get("id") for e in root.all("article", id=True)}
         stored = page.with_name("stored.json")
-        for words, part in (([], "pitot pps 10.0.0.2:7411"), (["--csv", "-"], "20260131T235952Z-00000002")):
+        for words, part in (([], "packets, sender-2 → target"), (["--csv", "-"], "20260131T235952Z-00000002")):
             done = pitot("report", str(stored), *words)
             assert done.returncode == 0 and done.stdout.count(part) >= 1, done
         again = page.with_name("again.json")

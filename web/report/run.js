@@ -10,16 +10,39 @@ function beside(run, i) {
   return group ? group.filter((k) => k !== i && isNumber(k)).map((k) => k + 1).join(", ") : "";
 }
 
+const fromOf = (doc) => textOf(at(doc, "test.from")) || textOf(at(doc, "local.host"));
+const toOf = (doc) => textOf(at(doc, "test.to")) || textOf(at(doc, "test.target")) || textOf(at(doc, "peer.host"));
+
+// The tests of one workload, and behind the last test of a sum the sum: {doc, i, base: where its figures stand}.
+function rowsOf(run, tests, workload) {
+  const sums = objectsOf(run.sums), rows = [];
+  tests.forEach((doc, i) => {
+    if (at(doc, "test.workload") !== workload) return;
+    rows.push({doc, i, base: `tests.${i}`});
+    sums.forEach((sum, k) => {
+      if (Array.isArray(sum.tests) && sum.tests.at(-1) === i) rows.push({doc: sum, sum: true, base: `sums.${k}`});
+    });
+  });
+  return rows.map((r) => ({...r, at: (p, unit = unitOf(p)) => (isNumber(at(r.doc, p)) ? figure(at(r.doc, p), unit, `${r.base}.${p}`) : null)}));
+}
+
 // The tables of the cloud recipe: packets per second, bandwidth, latency with average and p99.
-function kindTable(rows, workload, title, columns) {
-  const mine = rows.filter(({doc}) => at(doc, "test.workload") === workload).map((r) => ({...r,
-    at: (p, unit = unitOf(p)) => (isNumber(at(r.doc, p)) ? figure(at(r.doc, p), unit, `tests.${r.i}.${p}`) : null)}));
-  const made = tableOf(mine, [[say("test"), ({doc, i}) => link(doc, i)],
-    [say("from"), ({doc}) => textOf(at(doc, "local.host"))], [say("to"), ({doc}) => textOf(at(doc, "test.target")) || textOf(at(doc, "peer.host"))],
+function kindTable(run, tests, workload, title, columns) {
+  const made = tableOf(rowsOf(run, tests, workload), [
+    [say("test"), (r) => (r.sum ? el("strong", {}, `${textOf(r.doc.name)}, ${say("in all")}`) : link(r.doc, r.i))],
+    [say("from"), (r) => (r.sum ? "" : fromOf(r.doc))], [say("to"), (r) => (r.sum ? "" : toOf(r.doc))],
     [say("size"), (r) => (at(r.doc, "test.params.size") > 0 ? r.at("test.params.size", "byte") : null)],
     [say("Connections"), (r) => r.at("test.load.connections", "")], ...columns,
     [say("limited by"), ({doc}) => say(textOf(at(doc, "limited_by.0.what")))]], {left: [1, 2, columns.length + 5]});
   return made && el("div", {"data-recipe": workload}, el("h4", {}, title), made);
+}
+
+// "packets: 3 tests began within 0.12 ms"
+function instants(run) {
+  const skews = Array.isArray(run.start_skew_us) ? run.start_skew_us : [];
+  return (Array.isArray(run.together) ? run.together : []).map((group, i) => (Array.isArray(group) && isNumber(skews[i]) ?
+    el("p", {class: "about"}, group.map((k) => nameOf(at(run, `tests.${k}`) || {}, k)).filter((n, k, all) => all.indexOf(n) === k).join(", "),
+       ": ", say("began at one instant, within"), " ", figure(skews[i], "us", `start_skew_us.${i}`)) : null));
 }
 
 function overview(run, tests) {
@@ -37,12 +60,13 @@ function overview(run, tests) {
     el("div", {class: failed || unheld ? "verdict bad" : "verdict", "data-section": "verdict"},
       el("p", {class: "sentence"}, sentence.join(language.now === "zh" ? "，" : ", ") + (language.now === "zh" ? "。" : ".")),
       textOf(at(run, "topology.text")) && el("p", {}, run.topology.text)),
-    section("overview", say("All tests"), all,
-      kindTable(rows, "pps", say("Packets per second"), [[say("sent"), (r) => r.at("rates.tx_packets_per_s")],
+    warnings(run),
+    section("overview", say("All tests"), all, instants(run),
+      kindTable(run, tests, "pps", say("Packets per second"), [[say("sent"), (r) => r.at("rates.tx_packets_per_s")],
         [say("delivered"), (r) => r.at("rates.rx_packets_per_s")], [say("loss"), (r) => r.at("rates.loss_pct")]]),
-      kindTable(rows, "bw", say("Bandwidth"), [[say("sent"), (r) => r.at("rates.tx_bits_per_s")],
+      kindTable(run, tests, "bw", say("Bandwidth"), [[say("sent"), (r) => r.at("rates.tx_bits_per_s")],
         [say("received"), (r) => r.at("rates.rx_bits_per_s")], [say("retransmits"), (r) => r.at("totals.retransmits", "")],
         [say("loss"), (r) => r.at("rates.loss_pct")]]),
-      kindTable(rows, "lat", say("Latency"), [[say("mean"), (r) => r.at("latency.mean_us")], ["p50", (r) => r.at("latency.p50_us")],
+      kindTable(run, tests, "lat", say("Latency"), [[say("mean"), (r) => r.at("latency.mean_us")], ["p50", (r) => r.at("latency.p50_us")],
         ["p99", (r) => r.at("latency.p99_us")], [say("max"), (r) => r.at("latency.max_us")], [say("lost"), (r) => r.at("totals.lost_packets", "")]])));
 }
