@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -382,6 +383,13 @@ static void spread(char *out, size_t cap, const char *scientific, bool negative)
         snprintf(out, cap, "%s%.*s.%s", sign, exponent + 1, digits, digits + exponent + 1);
 }
 
+double pt_real_stored(double value)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%.14e", value);
+    return strtod(text, NULL); /* reads what the same locale printed */
+}
+
 const char *pt_real_print(char *out, size_t cap, double value)
 {
     double magnitude = fabs(value);
@@ -441,7 +449,9 @@ static unsigned decimals_for(double v)
 static const char *show_three(char *out, size_t cap, double v, bool keep_whole)
 {
     double magnitude = fabs(v);
-    bool whole = keep_whole && magnitude < 1000 && !(fabs(magnitude - round(magnitude)) > 0);
+    /* What is whole but for the last digits became so by a change of unit. */
+    bool whole = keep_whole && magnitude < 1000 &&
+                 fabs(magnitude - round(magnitude)) <= 1e-12 * magnitude;
     return pt_fixed_show(out, cap, v, whole ? 0 : decimals_for(magnitude));
 }
 

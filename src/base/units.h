@@ -45,6 +45,8 @@ const char *pt_percent_print(char *out, size_t cap, double percent);
 /* The shortest decimal form, without exponent, that reads back as the same double: for 0 and
  * magnitudes from 1e-9 to 1e18; others are clamped into that range. Not finite: "-". */
 const char *pt_real_print(char *out, size_t cap, double value);
+/* To the 15 digits that documents hold: every decimal figure of so many comes back as written. */
+double pt_real_stored(double value);
 
 /* `94.1 Gbit/s`, `1.25 Mpps`, `812 operations/s`: SI prefix between number and unit. Not finite:
  * "-". */

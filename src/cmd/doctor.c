@@ -17,12 +17,11 @@
 
 struct doctor_opts {
     uint64_t connections;
-    bool fix, undo, no_color;
-    char undo_file[256], json[256], interface[16];
-    int lang;
+    bool fix, undo;
+    char undo_file[256], interface[16];
 };
 
-static const char *const lang_names[] = {"auto", "en", "zh", NULL};
+static const char *const without[] = {"csv", "html", "quiet", NULL};
 
 static const struct pt_opt own_opts[] = {
     {PT_OPT_FIELD(struct doctor_opts, connections, PT_OPT_COUNT), .name = "for", .metavar = "N",
@@ -36,14 +35,6 @@ static const struct pt_opt own_opts[] = {
      .help = "restores exactly what --fix found"},
     {PT_OPT_FIELD(struct doctor_opts, undo_file, PT_OPT_STRING), .name = "undo-file",
      .metavar = "F", .fallback = PT_DOCTOR_UNDO_FILE, .help = "where --fix keeps it"},
-    {PT_OPT_FIELD(struct doctor_opts, json, PT_OPT_STRING), .name = "json", .metavar = "F",
-     .group = "Output", .flags = PT_OPT_LOCAL,
-     .help = "writes the findings to F; - is stdout (text then goes to stderr)"},
-    {PT_OPT_FIELD(struct doctor_opts, no_color, PT_OPT_BOOL), .name = "no-color",
-     .flags = PT_OPT_LOCAL, .help = "no colour"},
-    {PT_OPT_FIELD(struct doctor_opts, lang, PT_OPT_ENUM), .name = "lang", .names = lang_names,
-     .fallback = "auto", .flags = PT_OPT_LOCAL,
-     .help = "language; auto follows LC_ALL, LC_MESSAGES, LANG"},
     {0}};
 
 static const struct pt_manual manual = {
@@ -126,7 +117,8 @@ static json_t *text_or_null(const char *text)
     return text && *text ? json_string(text) : json_null();
 }
 
-static int write_document(const struct doctor_opts *o, const struct pt_doctor *d, struct pt_err *e)
+static int write_document(const struct doctor_opts *o, const char *path, const struct pt_doctor *d,
+                          struct pt_err *e)
 {
     json_t *checks = json_array();
     for (unsigned i = 0; i < d->n; i++) {
@@ -148,7 +140,7 @@ static int write_document(const struct doctor_opts *o, const struct pt_doctor *d
     struct pt_buf text;
     pt_buf_init(&text, PT_SINK_CEILING);
     int rc = dumped && pt_buf_adds(&text, dumped) == 0 && pt_buf_adds(&text, "\n") == 0
-                 ? pt_sink_store(o->json, &text, e)
+                 ? pt_sink_store(path, &text, e)
                  : pt_fail(e, -ENOMEM, "no memory for the document");
     pt_buf_fini(&text);
     free(dumped);
@@ -158,18 +150,16 @@ static int write_document(const struct doctor_opts *o, const struct pt_doctor *d
 
 /* ---- the command */
 
-static int examine(const struct doctor_opts *o, struct pt_err *e)
+static int examine(const struct doctor_opts *o, const struct pt_reporting *asked, struct pt_err *e)
 {
     static struct pt_doctor d;
-    struct pt_common common = {.no_color = o->no_color, .lang = o->lang};
     struct pt_output out;
     if (o->fix && o->undo)
         return pt_fail(e, -EINVAL, "--fix and --undo are opposites; give one of them");
     if (o->interface[0] && !if_nametoindex(o->interface))
         return pt_fail(e, -EINVAL, "--if %s: there is no such interface here", o->interface);
     snprintf(d.interface, sizeof(d.interface), "%s", o->interface);
-    snprintf(common.json, sizeof(common.json), "%s", o->json);
-    pt_output_init(&out, &common);
+    pt_output_init(&out, asked);
     d.connections = o->connections;
     d.pause = PT_S;
     int rc = 0;
@@ -183,8 +173,8 @@ static int examine(const struct doctor_opts *o, struct pt_err *e)
     if (rc < 0 && d.n == 0)
         return rc;
     print(&d, &out);
-    if (rc >= 0 && o->json[0])
-        rc = write_document(o, &d, e);
+    if (rc >= 0 && asked->json[0])
+        rc = write_document(o, asked->json, &d, e);
     if (rc < 0)
         return rc;
     return pt_doctor_count(&d, PT_DOCTOR_ATTENTION) ? PT_EXIT_FAILED : PT_EXIT_OK;
@@ -193,19 +183,25 @@ static int examine(const struct doctor_opts *o, struct pt_err *e)
 static int run(int argc, const char *const *argv)
 {
     static struct doctor_opts o;
-    struct pt_opts set = {.table = own_opts, .values = &o};
+    static struct pt_reporting asked;
+    struct pt_opts sets[] = {{.table = own_opts, .values = &o},
+                             {.table = pt_reporting_opts, .values = &asked, .without = without}};
     struct pt_args args = {0};
     struct pt_err e = {0};
-    int rc = pt_opts_init(&set, &e);
-    if (pt_cmd_help(&manual, &set, 1, argc, argv))
+    int rc = pt_opts_init(&sets[0], &e);
+    if (rc == 0)
+        rc = pt_opts_init(&sets[1], &e);
+    if (pt_cmd_help(&manual, sets, 2, argc, argv))
         return PT_EXIT_OK;
     if (rc == 0)
-        rc = pt_opts_parse(&set, 1, argc, argv, &args, &e);
+        rc = pt_opts_parse(sets, 2, argc, argv, &args, &e);
+    if (rc == 0)
+        rc = pt_reporting_check(&sets[1], &e);
     if (rc == 0 && args.n)
         rc = pt_fail(&e, -EINVAL, "it takes no argument such as \"%s\"; it is about this machine",
                      args.at[0]);
     if (rc == 0)
-        rc = examine(&o, &e);
+        rc = examine(&o, &asked, &e);
     if (rc < 0)
         return pt_cmd_complain(&manual, &e, rc == -EINVAL ? PT_EXIT_USAGE : PT_EXIT_FAILED);
     return rc;

@@ -26,12 +26,9 @@ struct host_opts {
     pt_ns interval, duration;
     uint64_t count;
     struct pt_strs pid, dev;
-    char json[256];
-    bool quiet, no_color;
-    int lang;
 };
 
-static const char *const lang_names[] = {"auto", "en", "zh", NULL};
+static const char *const without[] = {"csv", "html", NULL};
 
 static const struct pt_opt own_opts[] = {
     {PT_OPT_FIELD(struct host_opts, interval, PT_OPT_TIME), .name = "interval", .letter = 'i',
@@ -46,16 +43,6 @@ static const struct pt_opt own_opts[] = {
      .flags = PT_OPT_COMMAS, .help = "also these processes, added up"},
     {PT_OPT_FIELD(struct host_opts, dev, PT_OPT_LIST), .name = "if", .metavar = "NAME",
      .flags = PT_OPT_COMMAS, .help = "only these interfaces (default: all that carried anything)"},
-    {PT_OPT_FIELD(struct host_opts, json, PT_OPT_STRING), .name = "json", .metavar = "F",
-     .group = "Output", .flags = PT_OPT_LOCAL,
-     .help = "writes averages and series to F at the end; - is stdout (text then goes to stderr)"},
-    {PT_OPT_FIELD(struct host_opts, quiet, PT_OPT_BOOL), .name = "quiet", .letter = 'q',
-     .flags = PT_OPT_LOCAL, .help = "only the averages at the end"},
-    {PT_OPT_FIELD(struct host_opts, no_color, PT_OPT_BOOL), .name = "no-color",
-     .flags = PT_OPT_LOCAL, .help = "no colour"},
-    {PT_OPT_FIELD(struct host_opts, lang, PT_OPT_ENUM), .name = "lang", .names = lang_names,
-     .fallback = "auto", .flags = PT_OPT_LOCAL,
-     .help = "language; auto follows LC_ALL, LC_MESSAGES, LANG"},
     {0}};
 
 static const struct pt_manual manual = {
@@ -74,7 +61,7 @@ static const struct pt_manual manual = {
 
 struct host {
     struct host_opts o;
-    struct pt_common common; /* what pt_output_init asks for */
+    struct pt_reporting asked;
     struct pt_output out;
     struct pt_host_watch *watch;
     pt_ns begin, realtime;
@@ -321,7 +308,8 @@ static int write_document(const struct host *h, const json_t *entry, struct pt_e
         (json_dump_callback(doc, append, &text, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) < 0 ||
          pt_buf_adds(&text, "\n") < 0))
         rc = -ENOMEM;
-    rc = rc < 0 ? pt_fail(e, rc, "no memory for the document") : pt_sink_store(h->o.json, &text, e);
+    rc = rc < 0 ? pt_fail(e, rc, "no memory for the document")
+                : pt_sink_store(h->asked.json, &text, e);
     pt_buf_fini(&text);
     json_decref(doc);
     return rc;
@@ -367,7 +355,7 @@ static void look_on(struct host *h)
             if (!pt_host_watch_tick(h->watch, now))
                 continue;
             shown++;
-            json_t *entry = o->quiet ? NULL : pt_host_watch_interval(h->watch);
+            json_t *entry = h->asked.quiet ? NULL : pt_host_watch_interval(h->watch);
             if (entry)
                 draw(h, entry, "This host");
             json_decref(entry);
@@ -390,10 +378,7 @@ static int measure(struct host *h, struct pt_err *e)
         rc = pt_signals_install(e);
     if (rc < 0)
         return rc;
-    h->common.no_color = h->o.no_color;
-    h->common.lang = h->o.lang;
-    snprintf(h->common.json, sizeof(h->common.json), "%s", h->o.json);
-    pt_output_init(&h->out, &h->common);
+    pt_output_init(&h->out, &h->asked);
     h->begin = pt_clock_now();
     h->realtime = pt_clock_realtime();
     h->watch = pt_host_watch_open(pid, h->o.pid.n, h->begin, h->o.interval);
@@ -406,7 +391,7 @@ static int measure(struct host *h, struct pt_err *e)
     if (!all)
         return pt_fail(e, -ENODATA, "/proc could not be read a second time");
     draw(h, all, "Averages");
-    if (h->o.json[0])
+    if (h->asked.json[0])
         rc = write_document(h, all, e);
     json_decref(all);
     return rc;
@@ -415,14 +400,19 @@ static int measure(struct host *h, struct pt_err *e)
 static int run(int argc, const char *const *argv)
 {
     static struct host h;
-    struct pt_opts set = {.table = own_opts, .values = &h.o};
+    struct pt_opts sets[] = {{.table = own_opts, .values = &h.o},
+                             {.table = pt_reporting_opts, .values = &h.asked, .without = without}};
     struct pt_args args = {0};
     struct pt_err e = {0};
-    int rc = pt_opts_init(&set, &e);
-    if (pt_cmd_help(&manual, &set, 1, argc, argv))
+    int rc = pt_opts_init(&sets[0], &e);
+    if (rc == 0)
+        rc = pt_opts_init(&sets[1], &e);
+    if (pt_cmd_help(&manual, sets, 2, argc, argv))
         return PT_EXIT_OK;
     if (rc == 0)
-        rc = pt_opts_parse(&set, 1, argc, argv, &args, &e);
+        rc = pt_opts_parse(sets, 2, argc, argv, &args, &e);
+    if (rc == 0)
+        rc = pt_reporting_check(&sets[1], &e);
     if (rc == 0 && args.n)
         rc = pt_fail(&e, -EINVAL, "it takes no argument such as \"%s\"; it is about this machine",
                      args.at[0]);

@@ -78,12 +78,12 @@ static int measure_with(struct measure *m, int argc, const char *const *argv)
         return PT_EXIT_OK;
     int rc = pt_plan_parse(&m->plan, argc, argv, &e);
     if (rc == 0)
-        rc = pt_output_check(&m->plan.common, &e);
+        rc = pt_output_check(&m->plan.report, &e);
     if (rc == 0)
         rc = pt_test_check(&m->test, &e);
     if (rc < 0)
         return pt_cmd_complain(manual, &e, PT_EXIT_USAGE);
-    pt_output_init(&m->output, &m->plan.common);
+    pt_output_init(&m->output, &m->plan.report);
     struct pt_result *result = NULL;
     rc = pt_signals_install(&e);
     if (rc == 0)

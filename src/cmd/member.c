@@ -74,7 +74,7 @@ static int measure(struct birth *b, struct pt_plan *plan, struct pt_result **out
 {
     const struct pt_plan_test *t = b->m->test;
     const struct pt_gate gate = {.pass = pass, .began = began, .ctx = b};
-    struct pt_common said = *b->output->common;
+    struct pt_reporting said = *b->output->asked;
     struct pt_output output = *b->output;
     struct pt_addr_list to;
     struct pt_test test = {.wl = pt_workload_find(plan->form->manual.command),
@@ -84,7 +84,7 @@ static int measure(struct birth *b, struct pt_plan *plan, struct pt_result **out
                            .output = &output,
                            .gate = b->gated ? &gate : NULL};
     said.quiet |= b->quiet;
-    output.common = &said;
+    output.asked = &said;
     pt_plan_settle(plan);
     if (t->senders)
         snprintf(plan->target, sizeof(plan->target), "%s", t->to);

@@ -34,16 +34,16 @@ static bool is_stdout(const char *path)
     return !strcmp(path, "-");
 }
 
-static bool wants_color(const struct pt_common *c, bool terminal)
+static bool wants_color(const struct pt_reporting *c, bool terminal)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
     return terminal && !c->no_color && !(no_color && *no_color) && term && *term &&
            strcmp(term, "dumb") != 0;
 }
 
-void pt_output_init(struct pt_output *o, const struct pt_common *c)
+void pt_output_init(struct pt_output *o, const struct pt_reporting *c)
 {
-    *o = (struct pt_output){.common = c, .reports = &pt_reports_test};
+    *o = (struct pt_output){.asked = c, .reports = &pt_reports_test};
     bool taken = is_stdout(c->json) || is_stdout(c->csv) || is_stdout(c->html);
     o->fd = taken ? STDERR_FILENO : STDOUT_FILENO;
     bool terminal = isatty(o->fd) == 1;
@@ -88,7 +88,7 @@ static int put_report(int fd, const struct pt_buf *text)
 void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress_figure *figures,
                     size_t n, pt_ns since_start, pt_ns total)
 {
-    if (o->common->quiet)
+    if (o->asked->quiet)
         return;
     struct pt_buf out;
     pt_buf_init(&out, LIVE_CEILING);
@@ -106,7 +106,7 @@ void pt_output_text(struct pt_output *o, const struct pt_buf *text)
 
 void pt_output_say(struct pt_output *o, const char *line)
 {
-    if (o->common->quiet)
+    if (o->asked->quiet)
         return;
     struct pt_buf out;
     pt_buf_init(&out, LIVE_CEILING);
@@ -173,7 +173,7 @@ static void summary_path(const char *path, char *out, size_t cap)
         snprintf(out, cap, "%s.summary", path);
 }
 
-static int check_summary(const char *name, const char *path, const struct pt_common *c,
+static int check_summary(const char *name, const char *path, const struct pt_reporting *c,
                          struct pt_err *e)
 {
     char summary[PT_PATH_LEN + 16];
@@ -185,10 +185,9 @@ static int check_summary(const char *name, const char *path, const struct pt_com
     return 0;
 }
 
-int pt_output_check(const struct pt_common *c, struct pt_err *e)
+int pt_output_check(const struct pt_reporting *c, struct pt_err *e)
 {
-    int rc = pt_common_files_check(c, e);
-    rc = rc < 0 ? rc : check_summary("json", c->json, c, e);
+    int rc = check_summary("json", c->json, c, e);
     return rc < 0 ? rc : check_summary("html", c->html, c, e);
 }
 
@@ -206,7 +205,7 @@ static int store_csv(const struct pt_output *o, const struct pt_result *r, const
 
 int pt_output_result(struct pt_output *o, const struct pt_result *r)
 {
-    const struct pt_common *c = o->common;
+    const struct pt_reporting *c = o->asked;
     int rc = 0, csv = 0, html = 0;
     pt_output_quiet_down(o);
     /* Files first: the text may be cut off by a pipe that is closed, the figures must not. */

@@ -7,7 +7,7 @@
 #ifndef PT_CMD_OUTPUT_H
 #define PT_CMD_OUTPUT_H
 
-#include "model/plan.h"
+#include "model/reporting.h"
 #include "model/result.h"
 #include "sink/progress.h"
 #include "sink/sink.h"
@@ -20,17 +20,17 @@ struct pt_reports {
 extern const struct pt_reports pt_reports_test, pt_reports_run;
 
 struct pt_output {
-    const struct pt_common *common;
+    const struct pt_reporting *asked;
     const struct pt_reports *reports; /* pt_output_init: of a test */
     int fd;                           /* of text and live lines */
     bool color, chinese;
     struct pt_progress progress;
 };
 
-/* -EINVAL when two of the files of --json, --csv and --html are one. */
-int pt_output_check(const struct pt_common *c, struct pt_err *e) PT_MUST_USE;
+/* -EINVAL when the totals of --csv would overwrite another file. */
+int pt_output_check(const struct pt_reporting *c, struct pt_err *e) PT_MUST_USE;
 
-void pt_output_init(struct pt_output *o, const struct pt_common *c);
+void pt_output_init(struct pt_output *o, const struct pt_reporting *asked);
 
 /* One live line and, on a terminal, the bar; nothing with --quiet. Times as in progress.h. */
 void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress_figure *figures,

@@ -8,29 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-struct report_opts {
-    char json[PT_PATH_LEN], csv[PT_PATH_LEN], html[PT_PATH_LEN];
-    bool no_color;
-    int lang;
-};
-
-static const char *const lang_names[] = {"auto", "en", "zh", NULL};
-
-static const struct pt_opt own_opts[] = {
-    {PT_OPT_FIELD(struct report_opts, json, PT_OPT_STRING), .name = "json", .metavar = "F",
-     .group = "Output", .flags = PT_OPT_LOCAL,
-     .help = "writes the document to F again; - is stdout (text then goes to stderr)"},
-    {PT_OPT_FIELD(struct report_opts, csv, PT_OPT_STRING), .name = "csv", .metavar = "F",
-     .flags = PT_OPT_LOCAL,
-     .help = "the CSV files that the measurement's --csv would have written"},
-    {PT_OPT_FIELD(struct report_opts, html, PT_OPT_STRING), .name = "html", .metavar = "F",
-     .flags = PT_OPT_LOCAL, .help = "one page for a browser, with charts, that needs nothing else"},
-    {PT_OPT_FIELD(struct report_opts, no_color, PT_OPT_BOOL), .name = "no-color",
-     .flags = PT_OPT_LOCAL, .help = "no colour"},
-    {PT_OPT_FIELD(struct report_opts, lang, PT_OPT_ENUM), .name = "lang", .names = lang_names,
-     .fallback = "auto", .flags = PT_OPT_LOCAL,
-     .help = "language; auto follows LC_ALL, LC_MESSAGES, LANG"},
-    {0}};
+static const char *const without[] = {"quiet", NULL};
 
 static const struct pt_manual manual = {
     .command = "report",
@@ -45,16 +23,16 @@ static const struct pt_manual manual = {
                 "pitot report lat.json --html lat.html\ta page with charts to hand over\n"
                 "pitot report lat.json --csv lat.csv\tas a table"};
 
-static int show(const char *path, const struct pt_common *c, struct pt_err *e)
+static int show(const char *path, const struct pt_reporting *asked, struct pt_err *e)
 {
     struct pt_result *r = NULL;
     struct pt_output out;
-    int rc = pt_output_check(c, e);
+    int rc = pt_output_check(asked, e);
     if (rc == 0)
         rc = pt_result_load_by(pt_document_parse, path, &r, e);
     if (rc < 0)
         return rc;
-    pt_output_init(&out, c);
+    pt_output_init(&out, asked);
     if (pt_run_is(r))
         out.reports = &pt_reports_run;
     rc = pt_output_result(&out, r);
@@ -64,9 +42,8 @@ static int show(const char *path, const struct pt_common *c, struct pt_err *e)
 
 static int run(int argc, const char *const *argv)
 {
-    static struct report_opts o;
-    static struct pt_common c; /* what pt_output asks for */
-    struct pt_opts set = {.table = own_opts, .values = &o};
+    static struct pt_reporting asked;
+    struct pt_opts set = {.table = pt_reporting_opts, .values = &asked, .without = without};
     struct pt_args args = {0};
     struct pt_err e = {0};
     int rc = pt_opts_init(&set, &e);
@@ -76,14 +53,11 @@ static int run(int argc, const char *const *argv)
         rc = pt_opts_parse(&set, 1, argc, argv, &args, &e);
     if (rc == 0 && args.n != 1)
         rc = pt_fail(&e, -EINVAL, "expected one FILE, which a measurement wrote with --json");
+    if (rc == 0)
+        rc = pt_reporting_check(&set, &e);
     if (rc < 0)
         return pt_cmd_complain(&manual, &e, PT_EXIT_USAGE);
-    c.no_color = o.no_color;
-    c.lang = o.lang;
-    snprintf(c.json, sizeof(c.json), "%s", o.json);
-    snprintf(c.csv, sizeof(c.csv), "%s", o.csv);
-    snprintf(c.html, sizeof(c.html), "%s", o.html);
-    rc = show(args.at[0], &c, &e);
+    rc = show(args.at[0], &asked, &e);
     return rc < 0 ? pt_cmd_complain(&manual, &e, PT_EXIT_FAILED) : PT_EXIT_OK;
 }
 

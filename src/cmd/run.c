@@ -19,12 +19,7 @@
 struct run_opts {
     struct pt_strs only, set;
     bool print_plan, dry_run;
-    char json[PT_PATH_LEN], csv[PT_PATH_LEN], html[PT_PATH_LEN];
-    bool quiet, no_color;
-    int lang;
 };
-
-static const char *const lang_names[] = {"auto", "en", "zh", NULL};
 
 #define OPTION(field, type) PT_OPT_FIELD(struct run_opts, field, type)
 
@@ -38,22 +33,6 @@ static const struct pt_opt own_opts[] = {
      .help = "print the whole plan with every default filled in, and run nothing"},
     {OPTION(dry_run, PT_OPT_BOOL), .name = "dry-run",
      .help = "say what would run, on what addresses, for how long, and run nothing"},
-    {OPTION(json, PT_OPT_STRING), .name = "json", .metavar = "F", .flags = PT_OPT_LOCAL,
-     .group = "Report",
-     .help = "write the document of the run to F; - is stdout, the text then goes to stderr"},
-    {OPTION(csv, PT_OPT_STRING), .name = "csv", .metavar = "F", .flags = PT_OPT_LOCAL,
-     .help = "write one row per interval of every test to F, and one row per test to F with "
-             ".summary before its ending; - is stdout: both, one after the other"},
-    {OPTION(html, PT_OPT_STRING), .name = "html", .metavar = "F", .flags = PT_OPT_LOCAL,
-     .help = "write the report as one page for a browser to F, which needs nothing else; - is "
-             "stdout, the text then goes to stderr"},
-    {OPTION(quiet, PT_OPT_BOOL), .name = "quiet", .letter = 'q', .flags = PT_OPT_LOCAL,
-     .help = "no live lines"},
-    {OPTION(no_color, PT_OPT_BOOL), .name = "no-color", .flags = PT_OPT_LOCAL,
-     .help = "no colour, even on a terminal (also: NO_COLOR in the environment)"},
-    {OPTION(lang, PT_OPT_ENUM), .name = "lang", .names = lang_names, .fallback = "auto",
-     .flags = PT_OPT_LOCAL,
-     .help = "language of the report; auto follows LC_ALL, LC_MESSAGES, LANG"},
     {0}};
 
 static const struct pt_manual manual = {
@@ -79,7 +58,7 @@ struct run {
     struct pt_plan_file plan;
     struct pt_stage stage;
     struct pt_output output;
-    struct pt_common said; /* what pt_output asks for */
+    struct pt_reporting asked;
     struct pt_result *document;
 };
 
@@ -189,6 +168,7 @@ static int conclude(struct run *r)
         pt_result_status(r->document, PT_RESULT_PARTIAL);
         pt_result_i64(r->document, "exit", PT_EXIT_INTERRUPTED);
     }
+    pt_result_round(r->document);
     int status = pt_result_exit(r->document);
     r->output.reports = &reports;
     bool failed = pt_output_result(&r->output, r->document) < 0;
@@ -245,11 +225,12 @@ static int dry_run(const struct pt_stage *stage)
     return PT_EXIT_OK;
 }
 
-static int check_options(const struct run_opts *o, struct pt_err *e)
+static int check_options(const struct run_opts *o, const struct pt_reporting *asked,
+                         struct pt_err *e)
 {
     if (o->print_plan && o->dry_run)
         return pt_fail(e, -EINVAL, "--print-plan and --dry-run: one at a time");
-    if ((o->print_plan || o->dry_run) && (o->json[0] || o->csv[0] || o->html[0]))
+    if ((o->print_plan || o->dry_run) && (asked->json[0] || asked->csv[0] || asked->html[0]))
         return pt_fail(e, -EINVAL,
                        "--print-plan and --dry-run measure nothing that --json, --csv or --html "
                        "could keep");
@@ -276,13 +257,7 @@ static int load(struct run *r, const struct run_opts *o, const char *path, struc
 static int run_plan(struct run *r, const struct run_opts *o, int argc, const char *const *argv)
 {
     struct pt_err e = {0};
-    r->said.quiet = o->quiet;
-    r->said.no_color = o->no_color;
-    r->said.lang = o->lang;
-    snprintf(r->said.json, sizeof(r->said.json), "%s", o->json);
-    snprintf(r->said.csv, sizeof(r->said.csv), "%s", o->csv);
-    snprintf(r->said.html, sizeof(r->said.html), "%s", o->html);
-    int rc = pt_output_check(&r->said, &e);
+    int rc = pt_output_check(&r->asked, &e);
     if (rc < 0)
         return pt_cmd_complain(&manual, &e, PT_EXIT_USAGE);
     if (o->print_plan)
@@ -292,7 +267,7 @@ static int run_plan(struct run *r, const struct run_opts *o, int argc, const cha
         rc = pt_stage_open(&r->stage, &r->plan, &e);
     if (rc < 0)
         return pt_cmd_complain(&manual, &e, PT_EXIT_FAILED);
-    pt_output_init(&r->output, &r->said);
+    pt_output_init(&r->output, &r->asked);
     int status = o->dry_run ? dry_run(&r->stage) : measure(r, argc, argv);
     pt_stage_close(&r->stage);
     pt_result_free(r->document);
@@ -303,18 +278,23 @@ static int run(int argc, const char *const *argv)
 {
     static struct run_opts o;
     static struct run r;
-    struct pt_opts set = {.table = own_opts, .values = &o};
+    struct pt_opts sets[] = {{.table = own_opts, .values = &o},
+                             {.table = pt_reporting_opts, .values = &r.asked}};
     struct pt_args args = {0};
     struct pt_err e = {0};
-    int rc = pt_opts_init(&set, &e);
-    if (pt_cmd_help(&manual, &set, 1, argc, argv))
+    int rc = pt_opts_init(&sets[0], &e);
+    if (rc == 0)
+        rc = pt_opts_init(&sets[1], &e);
+    if (pt_cmd_help(&manual, sets, 2, argc, argv))
         return PT_EXIT_OK;
     if (rc == 0)
-        rc = pt_opts_parse(&set, 1, argc, argv, &args, &e);
+        rc = pt_opts_parse(sets, 2, argc, argv, &args, &e);
+    if (rc == 0)
+        rc = pt_reporting_check(&sets[1], &e);
     if (rc == 0 && args.n != 1)
         rc = pt_fail(&e, -EINVAL, "expected one PLAN, a YAML file such as plans/quick.yaml");
     if (rc == 0)
-        rc = check_options(&o, &e);
+        rc = check_options(&o, &r.asked, &e);
     if (rc == 0)
         rc = load(&r, &o, args.at[0], &e);
     int status =

@@ -75,5 +75,6 @@ int pt_test_conclude(const struct pt_test *t, struct pt_result *r, struct pt_err
     int rc = pt_expect_record(&t->plan->common.expect, r, e);
     if (rc >= 0 && pt_result_failed(r))
         rc = pt_fail(e, pt_result_failed(r), "no memory for the whole report");
+    pt_result_round(r);
     return rc < 0 ? rc : 0;
 }

@@ -155,7 +155,6 @@ static const struct pt_opt_kind cpus_kind = {parse_cpus, print_cpus};
 
 static const char *const arrivals_names[] = {"uniform", "poisson", NULL};
 static const char *const engine_names[] = {"auto", "uring", "epoll", NULL};
-static const char *const lang_names[] = {"auto", "en", "zh", NULL};
 
 #define FIELD(field, type) PT_OPT_FIELD(struct pt_common, field, type)
 
@@ -226,23 +225,6 @@ const struct pt_opt pt_common_opts[] = {
     {FIELD(expect, PT_OPT_LIST), .name = "expect", .metavar = "'p99<5ms'",
      .help = "threshold, also loss<=0.1%, rx_bits_per_s>=10gbit; several allowed; exit status 3 "
              "when one is not held"},
-    {FIELD(json, PT_OPT_STRING), .name = "json", .metavar = "F", .flags = PT_OPT_LOCAL,
-     .help = "write the result document to F; - is stdout, the text then goes to stderr"},
-    {FIELD(csv, PT_OPT_STRING), .name = "csv", .metavar = "F", .flags = PT_OPT_LOCAL,
-     .help = "write one row per interval to F and the totals to F with .summary before its ending; "
-             "- is stdout: both, one after the other"},
-    {FIELD(html, PT_OPT_STRING), .name = "html", .metavar = "F", .flags = PT_OPT_LOCAL,
-     .help = "write the report as one page for a browser to F, which needs nothing else; - is "
-             "stdout, the text then goes to stderr"},
-    {FIELD(quiet, PT_OPT_BOOL), .name = "quiet", .letter = 'q', .flags = PT_OPT_LOCAL,
-     .help = "no live lines"},
-    {FIELD(no_color, PT_OPT_BOOL), .name = "no-color", .flags = PT_OPT_LOCAL,
-     .help = "no colour, even on a terminal (also: NO_COLOR in the environment)"},
-    {FIELD(lang, PT_OPT_ENUM), .name = "lang", .names = lang_names, .fallback = "auto",
-     .flags = PT_OPT_LOCAL, .help = "language of the report; auto follows LC_ALL, LC_MESSAGES, LANG"},
-    {FIELD(help, PT_OPT_BOOL), .name = "help", .letter = 'h', .flags = PT_OPT_LOCAL,
-     .help = "this text"},
-    {FIELD(man, PT_OPT_BOOL), .name = "man", .flags = PT_OPT_HIDDEN, .help = "this text as a man page"},
     {0},
 };
 /* clang-format on */

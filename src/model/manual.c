@@ -114,8 +114,9 @@ void pt_manual_help(const struct pt_manual *m, const struct pt_opts *sets, size_
         pt_buf_adds(out, "\n");
         paragraphs(m->about, out);
     }
+    const char *printed = NULL;
     for (size_t s = 0; s < n; s++) {
-        const char *group = "Options", *printed = NULL;
+        const char *group = "Options";
         for (const struct pt_opt *opt = sets[s].table; opt && opt->name; opt++) {
             group = opt->group ? opt->group : group;
             if (!shown(&sets[s], opt))
@@ -262,8 +263,9 @@ void pt_manual_man(const struct pt_manual *m, const struct pt_opts *sets, size_t
         man_paragraphs(m->about, out);
     }
     pt_buf_adds(out, ".SH OPTIONS\n");
+    const char *printed = NULL;
     for (size_t s = 0; s < n; s++) {
-        const char *group = "Options", *printed = NULL;
+        const char *group = "Options";
         for (const struct pt_opt *opt = sets[s].table; opt && opt->name; opt++) {
             group = opt->group ? opt->group : group;
             if (!shown(&sets[s], opt))

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWN, COMMON, SETS };
-
 int pt_plan_init(struct pt_plan *p, const struct pt_plan_form *form, struct pt_err *e)
 {
     memset(p, 0, sizeof(*p));
@@ -18,12 +16,13 @@ int pt_plan_init(struct pt_plan *p, const struct pt_plan_form *form, struct pt_e
     p->params = calloc(1, form->params_size ? form->params_size : 1);
     if (!p->params)
         return pt_fail(e, -ENOMEM, "no memory for the options of %s", form->manual.command);
-    p->sets[OWN] = (struct pt_opts){.table = form->opts, .values = p->params};
-    p->sets[COMMON] = (struct pt_opts){.table = pt_common_opts,
-                                       .values = &p->common,
-                                       .defaults = form->defaults,
-                                       .without = form->without};
-    for (size_t i = 0; i < SETS; i++) {
+    p->sets[PT_PLAN_OWN] = (struct pt_opts){.table = form->opts, .values = p->params};
+    p->sets[PT_PLAN_COMMON] = (struct pt_opts){.table = pt_common_opts,
+                                               .values = &p->common,
+                                               .defaults = form->defaults,
+                                               .without = form->without};
+    p->sets[PT_PLAN_REPORT] = (struct pt_opts){.table = pt_reporting_opts, .values = &p->report};
+    for (size_t i = 0; i < PT_PLAN_SETS; i++) {
         int rc = pt_opts_init(&p->sets[i], e);
         if (rc < 0) {
             pt_plan_fini(p);
@@ -46,15 +45,16 @@ int pt_plan_copy(struct pt_plan *to, const struct pt_plan *from, struct pt_err *
         return rc;
     memcpy(to->target, from->target, sizeof(to->target));
     to->common = from->common;
+    to->report = from->report;
     memcpy(to->params, from->params, from->form->params_size);
-    for (size_t i = 0; i < SETS; i++)
+    for (size_t i = 0; i < PT_PLAN_SETS; i++)
         to->sets[i].given = from->sets[i].given;
     return 0;
 }
 
 bool pt_plan_given(const struct pt_plan *p, const char *name)
 {
-    return pt_opt_given(p->sets, SETS, name);
+    return pt_opt_given(p->sets, PT_PLAN_SETS, name);
 }
 
 static int take_target(struct pt_plan *p, const struct pt_args *args, struct pt_err *e)
@@ -74,10 +74,10 @@ static int take_target(struct pt_plan *p, const struct pt_args *args, struct pt_
 int pt_plan_parse(struct pt_plan *p, int argc, const char *const *argv, struct pt_err *e)
 {
     struct pt_args args;
-    int rc = pt_opts_parse(p->sets, SETS, argc, argv, &args, e);
+    int rc = pt_opts_parse(p->sets, PT_PLAN_SETS, argc, argv, &args, e);
     if (rc < 0)
         return rc;
-    if (p->common.help || p->common.man)
+    if (p->report.help || p->report.man)
         return 0;
     rc = take_target(p, &args, e);
     if (rc < 0)
@@ -153,43 +153,18 @@ static int check_load(const struct pt_plan *p, struct pt_err *e)
     return check_boost(p, e);
 }
 
-static int check_two(const char *a, const char *first, const char *b, const char *second,
-                     struct pt_err *e)
-{
-    if (!first[0] || strcmp(first, second) != 0)
-        return 0;
-    if (!strcmp(first, "-"))
-        return pt_fail(e, -EINVAL, "--%s and --%s cannot both go to stdout: give one a file", a, b);
-    return pt_fail(e, -EINVAL, "--%s and --%s name the same file: give one another name", a, b);
-}
-
-int pt_common_files_check(const struct pt_common *c, struct pt_err *e)
-{
-    int rc = check_two("json", c->json, "csv", c->csv, e);
-    rc = rc < 0 ? rc : check_two("json", c->json, "html", c->html, e);
-    return rc < 0 ? rc : check_two("csv", c->csv, "html", c->html, e);
-}
-
 static int check_rest(const struct pt_plan *p, struct pt_err *e)
 {
     const struct pt_common *c = &p->common;
     if (c->ipv4 && c->ipv6)
         return pt_fail(e, -EINVAL, "-4 and -6 contradict each other: leave both out for either");
-    if (pt_plan_given(p, "json") && !c->json[0])
-        return pt_fail(e, -EINVAL, "--json needs the name of a file, or - for stdout");
-    if (pt_plan_given(p, "csv") && !c->csv[0])
-        return pt_fail(e, -EINVAL, "--csv needs the name of a file, or - for stdout");
-    if (pt_plan_given(p, "html") && !c->html[0])
-        return pt_fail(e, -EINVAL, "--html needs the name of a file, or - for stdout");
-    if (pt_common_files_check(c, e) < 0)
-        return -EINVAL;
     for (uint32_t i = 0; i < c->expect.n; i++) {
         struct pt_expect x;
         int rc = pt_expect_parse(c->expect.at[i], &x, e);
         if (rc < 0)
             return rc;
     }
-    return 0;
+    return pt_reporting_check(&p->sets[PT_PLAN_REPORT], e);
 }
 
 int pt_plan_check(const struct pt_plan *p, struct pt_err *e)
@@ -205,7 +180,7 @@ int pt_plan_check(const struct pt_plan *p, struct pt_err *e)
 static json_t *object_of(const struct pt_plan *p, unsigned flags)
 {
     json_t *o = json_object();
-    for (size_t i = 0; o && i < SETS; i++) {
+    for (size_t i = 0; o && i < PT_PLAN_SETS; i++) {
         if (pt_opts_to_json(&p->sets[i], flags, o) < 0) {
             json_decref(o);
             o = NULL;
@@ -226,5 +201,5 @@ json_t *pt_plan_to_peer(const struct pt_plan *p)
 
 int pt_plan_from_peer(struct pt_plan *p, const json_t *from, struct pt_err *e)
 {
-    return pt_opts_from_json(p->sets, SETS, PT_OPT_PEER, from, e);
+    return pt_opts_from_json(p->sets, PT_PLAN_SETS, PT_OPT_PEER, from, e);
 }

@@ -11,13 +11,11 @@
 
 #include "model/manual.h"
 #include "model/opt.h"
+#include "model/reporting.h"
 #include "os/cpu.h"
-
-#define PT_PATH_LEN 512
 
 enum pt_arrivals { PT_ARRIVALS_UNIFORM, PT_ARRIVALS_POISSON };
 enum pt_engine { PT_ENGINE_AUTO, PT_ENGINE_URING, PT_ENGINE_EPOLL };
-enum pt_lang { PT_LANG_AUTO, PT_LANG_EN, PT_LANG_ZH };
 
 /* `conns:100,rate:50k,every:30s,until:p99>50ms|flat`: each step adds connections, rate or both. */
 struct pt_boost {
@@ -59,14 +57,14 @@ struct pt_common {
     /* report */
     pt_ns interval;
     struct pt_strs expect;
-    char json[PT_PATH_LEN], csv[PT_PATH_LEN], html[PT_PATH_LEN];
-    bool quiet, no_color, help, man;
-    int lang; /* enum pt_lang */
 };
 
 extern const struct pt_opt pt_common_opts[];
 
 struct pt_plan;
+
+/* The option tables of a plan: the form's own, the common ones, those of the report. */
+enum pt_plan_set { PT_PLAN_OWN, PT_PLAN_COMMON, PT_PLAN_REPORT, PT_PLAN_SETS };
 
 /* What a measuring command tells the plan about itself; constant, part of its workload. */
 struct pt_plan_form {
@@ -82,8 +80,9 @@ struct pt_plan {
     const struct pt_plan_form *form;
     char target[PT_PATH_LEN]; /* "" : a serve of our own on the loopback */
     struct pt_common common;
-    void *params;           /* form->params_size bytes, zeroed, then the defaults; owned */
-    struct pt_opts sets[2]; /* the form's own options, the common ones: point into this plan */
+    void *params; /* form->params_size bytes, zeroed, then the defaults; owned */
+    struct pt_reporting report;
+    struct pt_opts sets[PT_PLAN_SETS]; /* point into this plan */
 };
 
 /* Every value at its default. A plan must not be moved in memory after this. */
@@ -102,9 +101,6 @@ int pt_plan_check(const struct pt_plan *p, struct pt_err *e) PT_MUST_USE;
 
 /* After the check, before it runs: a test that ends by a count has no duration. */
 void pt_plan_settle(struct pt_plan *p);
-/* -EINVAL when two of --json, --csv and --html name one file, or stdout. */
-int pt_common_files_check(const struct pt_common *c, struct pt_err *e) PT_MUST_USE;
-
 bool pt_plan_given(const struct pt_plan *p, const char *name);
 
 /* All values, own and common, as one object (new reference), NULL when out of memory. */

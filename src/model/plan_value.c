@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETS PT_COUNT(((struct pt_plan *)0)->sets)
 #define KEYS 160 /* options of a command, and the keys of a test that are none */
 
 /* What is about this terminal, its files or the server's key belongs to the command line. */
@@ -22,7 +21,7 @@ static bool is_key(const struct pt_opts *o, const struct pt_opt *opt)
 
 static struct pt_opt_at find_key(struct pt_plan *p, const char *key)
 {
-    struct pt_opt_at at = pt_opt_find(p->sets, SETS, key);
+    struct pt_opt_at at = pt_opt_find(p->sets, PT_PLAN_SETS, key);
     return at.opt && is_key(at.opts, at.opt) ? at : (struct pt_opt_at){0};
 }
 
@@ -39,14 +38,14 @@ static int unknown_key(struct pt_plan_file *f, struct pt_plan_test *t, const str
     char quoted[80];
     size_t n = 3;
     pt_log_quote(quoted, sizeof(quoted), y->key, strlen(y->key));
-    for (size_t s = 0; s < SETS; s++)
+    for (size_t s = 0; s < PT_PLAN_SETS; s++)
         for (const struct pt_opt *o = t->plan.sets[s].table; o && o->name && n < KEYS; o++)
             if (is_key(&t->plan.sets[s], o))
                 known[n++] = o->name;
-    struct pt_opt_at at = pt_opt_find(t->plan.sets, SETS, y->key);
+    struct pt_opt_at at = pt_opt_find(t->plan.sets, PT_PLAN_SETS, y->key);
     if (at.opt && at.opt->flags & PT_OPT_LOCAL)
         pt_fail(e, -EINVAL, "'%s' is no key of a test: it is said on the command line", quoted);
-    else if (pt_opt_is_without(&t->plan.sets[SETS - 1], y->key))
+    else if (pt_opt_is_without(&t->plan.sets[PT_PLAN_COMMON], y->key))
         pt_fail(e, -EINVAL, "'%s' does not apply to %s", quoted, command);
     else if ((near = pt_nearest(y->key, known)))
         pt_fail(e, -EINVAL, "unknown key '%s' of %s; did you mean '%s'?", quoted, command, near);
@@ -217,7 +216,7 @@ static int no_such_key(const struct pt_plan_file *f, const char *key, struct pt_
     char quoted[80];
     size_t n = 0;
     for (uint32_t i = 0; i < f->tests; i++)
-        for (size_t s = 0; s < SETS; s++) {
+        for (size_t s = 0; s < PT_PLAN_SETS; s++) {
             const struct pt_opts *set = &f->test[i]->plan.sets[s];
             for (const struct pt_opt *o = set->table; o && o->name && n < KEYS; o++)
                 if (is_key(set, o))

@@ -104,6 +104,30 @@ int pt_result_failed(const struct pt_result *r)
     return r->failed;
 }
 
+/* A document is as deep as its schema. */
+static void round_all(json_t *v)
+{
+    const char *key;
+    json_t *member;
+    size_t i;
+    if (json_is_real(v)) {
+        json_real_set(v, pt_real_stored(json_real_value(v)));
+    } else if (json_is_object(v)) {
+        json_object_foreach(v, key, member) {
+            round_all(member);
+        }
+    } else if (json_is_array(v)) {
+        json_array_foreach(v, i, member) {
+            round_all(member);
+        }
+    }
+}
+
+void pt_result_round(struct pt_result *r)
+{
+    round_all(r->root);
+}
+
 /* ---- paths */
 
 /* Copies the first key of a path; returns what follows it ("" at the end), NULL when it is empty or

@@ -36,6 +36,9 @@ struct pt_result *pt_result_new(pt_ns realtime);
 struct pt_result *pt_result_bare(const char *schema, pt_ns realtime);
 void pt_result_free(struct pt_result *r);
 int pt_result_failed(const struct pt_result *r);
+/* Rounds every real to the digits that are stored, so that reports of the document in memory and of
+ * the stored one are the same. Called once, when it is complete. */
+void pt_result_round(struct pt_result *r);
 
 /* Fills test{workload, name, params, load}, warmup_s from the plan. */
 void pt_result_plan(struct pt_result *r, const struct pt_plan *p);

@@ -100,14 +100,6 @@ static void add_text(struct pt_buf *out, const char *text)
     pt_buf_adds(out, "\"");
 }
 
-/* To the 15 digits that json.c stores, so that a stored document gives the same table again. */
-static double as_stored(double v)
-{
-    char text[40];
-    snprintf(text, sizeof(text), "%.14e", v);
-    return strtod(text, NULL); /* reads what the same locale printed */
-}
-
 static void add_field(struct pt_buf *out, const json_t *v, bool first)
 {
     char number[PT_UNITS_TEXT];
@@ -118,7 +110,7 @@ static void add_field(struct pt_buf *out, const json_t *v, bool first)
     else if (json_is_integer(v))
         pt_buf_addf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
     else if (json_is_real(v))
-        pt_buf_adds(out, pt_real_print(number, sizeof(number), as_stored(json_real_value(v))));
+        pt_buf_adds(out, pt_real_print(number, sizeof(number), pt_real_stored(json_real_value(v))));
     else if (json_is_boolean(v))
         pt_buf_adds(out, json_is_true(v) ? "true" : "false");
 }

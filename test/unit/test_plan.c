@@ -96,7 +96,7 @@ static void reads_a_whole_command_line(void **state)
     assert_int_equal(p.common.boost.every, 30 * PT_S);
     assert_int_equal(p.common.boost.until_p99, 50 * PT_MS);
     assert_true(p.common.boost.until_flat && p.common.boost.rate.per_s > 49999);
-    assert_int_equal(p.common.lang, PT_LANG_ZH);
+    assert_int_equal(p.report.lang, PT_LANG_ZH);
     pt_plan_fini(&p);
 }
 
@@ -180,7 +180,7 @@ static void help_skips_the_checks(void **state)
     struct pt_plan p;
     assert_int_equal(pt_plan_init(&p, &probe, NULL), 0);
     assert_int_equal(PARSE(&p, NULL, "-4", "-6", "--help"), 0);
-    assert_true(p.common.help);
+    assert_true(p.report.help);
     pt_plan_fini(&p);
 }
 
