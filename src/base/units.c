@@ -450,8 +450,8 @@ static const char *show_three(char *out, size_t cap, double v, bool keep_whole)
 {
     double magnitude = fabs(v);
     /* What is whole but for the last digits became so by a change of unit. */
-    bool whole = keep_whole && magnitude < 1000 &&
-                 fabs(magnitude - round(magnitude)) <= 1e-12 * magnitude;
+    bool whole =
+        keep_whole && magnitude < 1000 && fabs(magnitude - round(magnitude)) <= 1e-12 * magnitude;
     return pt_fixed_show(out, cap, v, whole ? 0 : decimals_for(magnitude));
 }
 

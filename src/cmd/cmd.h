@@ -24,7 +24,8 @@ struct pt_cmd {
     int (*run)(int argc, const char *const *argv);
 };
 
-extern const struct pt_cmd pt_cmd_doctor, pt_cmd_host, pt_cmd_report, pt_cmd_serve, pt_cmd_truth;
+extern const struct pt_cmd pt_cmd_compare, pt_cmd_doctor, pt_cmd_host, pt_cmd_report, pt_cmd_run,
+    pt_cmd_serve, pt_cmd_truth;
 
 /* Handles --help and --man anywhere in the arguments: prints the page and returns true. */
 bool pt_cmd_help(const struct pt_manual *m, const struct pt_opts *sets, size_t n, int argc,

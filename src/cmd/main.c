@@ -4,14 +4,13 @@
 #include "cmd/cmd.h"
 #include "cmd/measure.h"
 #include "cmd/overview.h"
-#include "cmd/run.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct pt_cmd *const commands[] = {&pt_cmd_bw,    &pt_cmd_pps,   &pt_cmd_lat,
-                                                &pt_cmd_run,   &pt_cmd_host,  &pt_cmd_doctor,
-                                                &pt_cmd_serve, &pt_cmd_truth, &pt_cmd_report};
+static const struct pt_cmd *const commands[] = {
+    &pt_cmd_bw,     &pt_cmd_pps,   &pt_cmd_lat,   &pt_cmd_run,    &pt_cmd_host,
+    &pt_cmd_doctor, &pt_cmd_serve, &pt_cmd_truth, &pt_cmd_report, &pt_cmd_compare};
 
 /* The program as a whole, as text for a terminal or as a man page. */
 static void print_overview(FILE *to, bool man)

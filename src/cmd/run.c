@@ -1,14 +1,13 @@
 /* run.c: `pitot run`: a plan: several tests, several hosts, one document.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/run.h"
-
+#include "sink/run.h"
+#include "cmd/cmd.h"
 #include "cmd/group.h"
 #include "cmd/rehearse.h"
 #include "model/run_document.h"
 #include "os/clock.h"
 #include "os/signal.h"
-#include "sink/run.h"
 #include "workload/list.h"
 
 #include <errno.h>

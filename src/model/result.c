@@ -113,11 +113,13 @@ static void round_all(json_t *v)
     if (json_is_real(v)) {
         json_real_set(v, pt_real_stored(json_real_value(v)));
     } else if (json_is_object(v)) {
-        json_object_foreach(v, key, member) {
+        json_object_foreach(v, key, member)
+        {
             round_all(member);
         }
     } else if (json_is_array(v)) {
-        json_array_foreach(v, i, member) {
+        json_array_foreach(v, i, member)
+        {
             round_all(member);
         }
     }

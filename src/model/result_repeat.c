@@ -1,7 +1,7 @@
 /* result_repeat.c: several runs of one test as one document; see result.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/result.h"
+#include "model/figures.h"
 
 #include <errno.h>
 #include <math.h>
@@ -59,6 +59,27 @@ static json_t *metric_json(struct pt_result *const *runs, size_t n, const char *
     return json_pack("{s:o, s:f, s:f, s:f, s:o}", "values", values, "median",
                      median_of(sorted, have), "min", sorted[0], "max", sorted[have - 1],
                      "spread_pct", real_or_null(spread_pct(sorted, have)));
+}
+
+/* Headline first, then what else is compared and some run has. NULL: no memory. */
+static json_t *metrics_json(struct pt_result *const *runs, size_t n, double *sorted)
+{
+    json_t *metrics = json_object(), *headline = pt_result_at(runs[0], "headline");
+    int rc = metrics ? 0 : -1;
+    for (size_t i = 0; i < json_array_size(headline); i++) {
+        const char *path = json_string_value(json_object_get(json_array_get(headline, i), "path"));
+        if (path)
+            rc |= json_object_set_new(metrics, path, metric_json(runs, n, path, sorted));
+    }
+    for (const struct pt_figure *f = pt_figures; f->name; f++)
+        if (f->compared && pt_figure_belongs(f, runs[0]) && !json_object_get(metrics, f->path) &&
+            collect(runs, n, f->path, sorted))
+            rc |= json_object_set_new(metrics, f->path, metric_json(runs, n, f->path, sorted));
+    if (rc < 0) {
+        json_decref(metrics);
+        return NULL;
+    }
+    return metrics;
 }
 
 /* The run whose figure is nearest to the median; the first when no run has it. */
@@ -121,13 +142,9 @@ int pt_result_repeat(struct pt_result *const *runs, size_t n, struct pt_result *
         free(r);
         return pt_fail(e, -ENOMEM, "no memory for the document of %zu runs", n);
     }
-    json_t *metrics = json_object();
-    json_t *headline = pt_result_at(runs[0], "headline");
-    for (size_t i = 0; i < json_array_size(headline); i++) {
-        const char *path = json_string_value(json_object_get(json_array_get(headline, i), "path"));
-        if (path && json_object_set_new(metrics, path, metric_json(runs, n, path, sorted)) < 0)
-            r->failed = -ENOMEM;
-    }
+    json_t *metrics = metrics_json(runs, n, sorted);
+    if (!metrics)
+        r->failed = -ENOMEM;
     size_t have = first ? collect(runs, n, first, sorted) : 0;
     bool agree = have == n && spread_pct(sorted, n) <= PT_RESULT_AGREE_PCT;
     pt_result_take(

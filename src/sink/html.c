@@ -6,6 +6,7 @@
  * document are data that the script puts into text nodes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "model/figures.h"
 #include "model/run_document.h"
 #include "sink/curve.h"
 #include "sink/say.h"
@@ -81,6 +82,17 @@ static json_t *words(void)
     return all;
 }
 
+static json_t *figures(void)
+{
+    json_t *all = json_array();
+    for (const struct pt_figure *f = pt_figures; f->name; f++)
+        json_array_append_new(all,
+                              json_pack("{s:s, s:s, s:s, s:s?, s:b, s:b}", "name", f->name, "path",
+                                        f->path, "unit", f->unit, "workloads", f->workloads,
+                                        "tabled", f->tabled, "hide_zero", f->hide_zero));
+    return all;
+}
+
 static int add_and_drop(struct pt_buf *out, const char *id, json_t *value)
 {
     int rc = add_element(out, id, value);
@@ -99,6 +111,7 @@ static int render(const struct pt_result *r, const struct pt_sink_style *style, 
     int rc = add_element(out, "document", r->root);
     rc |= add_and_drop(out, "curves", all_curves(r));
     rc |= add_and_drop(out, "words", words());
+    rc |= add_and_drop(out, "figures", figures());
     pt_buf_adds(out, "<script>\n");
     pt_buf_add(out, pt_web_script, pt_web_script_size);
     pt_buf_adds(out, "</script>\n</body>\n</html>\n");

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/units.h"
+#include "model/figures.h"
 #include "sink/figure.h"
 #include "sink/page.h"
 #include "sink/text_tables.h"
@@ -107,53 +108,6 @@ static bool in_headline(const struct pt_result *r, const char *path)
 
 /* ---- what it rests on */
 
-enum where { BW = 1, PPS = 2, LAT = 4, ALL = 7 };
-
-/* A figure that is zero says nothing unless somebody would miss it. */
-enum zero { SHOW_ZERO, HIDE_ZERO };
-
-static const struct figure {
-    const char *label, *path, *unit;
-    unsigned where;
-    enum zero zero;
-} figures[] = {
-    {"received", "rates.rx_bits_per_s", "bit/s", BW, SHOW_ZERO},
-    {"sent", "rates.tx_bits_per_s", "bit/s", BW, SHOW_ZERO},
-    {"delivered", "rates.rx_packets_per_s", "packet/s", BW | PPS, SHOW_ZERO},
-    {"sent", "rates.tx_packets_per_s", "packet/s", PPS, SHOW_ZERO},
-    {"received in all", "totals.rx_bytes", "byte", BW, SHOW_ZERO},
-    {"round trips", "rates.operations_per_s", "operation/s", LAT, SHOW_ZERO},
-    {"RTT p50 without load", "load.idle.p50_us", "us", LAT, SHOW_ZERO},
-    {"RTT p99 without load", "load.idle.p99_us", "us", LAT, SHOW_ZERO},
-    {"load beside it", "load.rates.rx_bits_per_s", "bit/s", LAT, SHOW_ZERO},
-    {"operations", "totals.operations", "", LAT, SHOW_ZERO},
-    {"in flight at the end", "totals.in_flight_at_end", "", LAT, HIDE_ZERO},
-    {"lost", "totals.lost_packets", "", ALL, SHOW_ZERO},
-    {"loss", "rates.loss_pct", "%", BW | PPS, SHOW_ZERO},
-    {"late", "totals.late_packets", "", ALL, HIDE_ZERO},
-    {"reordered", "totals.reordered_packets", "", ALL, HIDE_ZERO},
-    {"duplicates", "totals.duplicate_packets", "", ALL, HIDE_ZERO},
-    {"retransmits", "totals.retransmits", "", BW, SHOW_ZERO},
-    {"retransmits", "totals.retransmits", "", LAT, HIDE_ZERO},
-    {"reconnects", "totals.reconnects", "", ALL, HIDE_ZERO},
-    {"TCP round trip", "flows.0.srtt_us", "us", BW, SHOW_ZERO},
-    {"fairness (Jain)", "fairness.jain", "", BW | PPS, SHOW_ZERO},
-    {"start of the flows within", "fairness.start_skew_us", "us", BW | PPS, SHOW_ZERO},
-    {"CPU per GB", "cost.cpu_s_per_GB", "CPU s", BW, SHOW_ZERO},
-    {"CPU per million packets", "cost.cpu_s_per_million_packets", "CPU s", PPS, SHOW_ZERO},
-    {"CPU per million round trips", "cost.cpu_s_per_million_operations", "CPU s", LAT, SHOW_ZERO},
-};
-
-static unsigned workload_of(const struct pt_result *r)
-{
-    const char *w = pt_result_get_str(r, "test.workload");
-    return !w                  ? ALL
-           : !strcmp(w, "bw")  ? BW
-           : !strcmp(w, "pps") ? PPS
-           : !strcmp(w, "lat") ? LAT
-                               : ALL;
-}
-
 /* The sum of two directions is in no headline and in neither of their rows. */
 static bool is_told_by_direction(const struct pt_result *r, const char *path)
 {
@@ -162,18 +116,15 @@ static bool is_told_by_direction(const struct pt_result *r, const char *path)
 
 static void details(struct pt_page *p, const struct pt_result *r)
 {
-    unsigned where = workload_of(r);
-    for (size_t i = 0; i < PT_COUNT(figures); i++) {
-        const struct figure *f = &figures[i];
+    for (const struct pt_figure *f = pt_figures; f->name; f++) {
         char value[PT_FIGURE_TEXT];
         double v = 0;
-        if (!(f->where & where) || in_headline(r, f->path) || !pt_result_get_real(r, f->path, &v))
+        if (f->tabled || !pt_figure_belongs(f, r) || in_headline(r, f->path) ||
+            !pt_result_get_real(r, f->path, &v))
             continue;
-        if (is_told_by_direction(r, f->path))
+        if (is_told_by_direction(r, f->path) || (f->hide_zero && !(v > 0)))
             continue;
-        if (f->zero == HIDE_ZERO && !(v > 0))
-            continue;
-        pt_page_row(p, PT_INK_PLAIN, f->label, pt_figure_show(value, sizeof(value), v, f->unit));
+        pt_page_row(p, PT_INK_PLAIN, f->name, pt_figure_show(value, sizeof(value), v, f->unit));
     }
 }
 

@@ -4,6 +4,7 @@
 #include "sink/text_tables.h"
 
 #include "base/units.h"
+#include "model/figures.h"
 #include "sink/figure.h"
 
 #include <stdio.h>
@@ -335,8 +336,9 @@ static const char *unit_of(const struct pt_result *r, const char *path, const ch
             return text_of(h, "unit");
         }
     }
-    *name = path;
-    return "";
+    const struct pt_figure *f = pt_figure_find(r, path);
+    *name = f ? f->name : path;
+    return f ? f->unit : "";
 }
 
 void pt_text_repeat(struct pt_page *p, const struct pt_result *r)

@@ -33,7 +33,7 @@ static void print(const struct pt_result *r, const struct pt_sink *sink, bool ch
     pt_buf_init(&out, (size_t)64 << 20);
     must(sink->render(r, &style, &out, NULL) == 0);
     if (sink == &pt_sink_html)
-        must(parts(&out, "<script") == 4 && parts(&out, "</script") == 4);
+        must(parts(&out, "<script") == 5 && parts(&out, "</script") == 5);
     if (sink == &pt_sink_text || sink == &pt_sink_run_text) {
         for (size_t i = 0; i < out.len; i++)
             must((unsigned char)out.bytes[i] >= 0x20 || out.bytes[i] == '\n');

@@ -11,7 +11,7 @@ import jsonschema
 PITOT = os.environ["PITOT"]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHORT = ["-d", "0.3", "--warmup", "0.1s", "-i", "100ms"]
-COMMANDS = ["bw", "pps", "lat", "run", "host", "doctor", "serve", "truth", "report"]
+COMMANDS = ["bw", "pps", "lat", "run", "host", "doctor", "serve", "truth", "report", "compare"]
 TESTS = [["bw"], ["bw", "-u"], ["bw", "--bidir"], ["bw", "--reverse"], ["pps", "-c2"], ["lat"], ["lat", "-u", "-r1000"],
          ["lat", "--crr"], ["lat", "-u", "--one-way"]]
 

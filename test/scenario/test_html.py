@@ -128,9 +128,9 @@ def test_texts_from_elsewhere_do_nothing():
             page = page_of(doc, folder)
             text = page.read_text()
             assert text.isascii() or "\u2028" not in text
-            assert text.count("<script") == 4 == text.count("</script"), "a text got out of its element"
+            assert text.count("<script") == 5 == text.count("</script"), "a text got out of its element"
             root = seen(page)
-            assert not list(root.all("img")) and len(list(root.all("script"))) == 4
+            assert not list(root.all("img")) and len(list(root.all("script"))) == 5
             title = next(root.all("title")).text()
             assert title != "taken" and html.unescape(title).startswith(("pitot lat </script>", "</script>")), title
             shown = root.text()

@@ -15,7 +15,7 @@
 #include <string.h>
 
 static char *method;
-static json_t *schema, *run_schema;
+static json_t *schema, *run_schema, *compare_schema;
 static unsigned keys_seen;
 
 static char *slurp(const char *path)
@@ -71,6 +71,14 @@ static void every_key_of_a_run_is_defined(void **state)
     (void)state;
     keys_seen = 0;
     walk(run_schema);
+    assert_true(keys_seen > 30);
+}
+
+static void every_key_of_a_comparison_is_defined(void **state)
+{
+    (void)state;
+    keys_seen = 0;
+    walk(compare_schema);
     assert_true(keys_seen > 30);
 }
 
@@ -171,7 +179,8 @@ static int load(void **state)
     method = slurp(path);
     schema = read_schema(root, "result.schema.json");
     run_schema = read_schema(root, "run.schema.json");
-    return schema && run_schema ? 0 : -1;
+    compare_schema = read_schema(root, "compare.schema.json");
+    return schema && run_schema && compare_schema ? 0 : -1;
 }
 
 static int unload(void **state)
@@ -180,6 +189,7 @@ static int unload(void **state)
     free(method);
     json_decref(schema);
     json_decref(run_schema);
+    json_decref(compare_schema);
     return 0;
 }
 
@@ -189,6 +199,7 @@ int main(void)
         cmocka_unit_test(every_key_is_defined),
         cmocka_unit_test(what_is_written_is_in_the_schema),
         cmocka_unit_test(every_key_of_a_run_is_defined),
+        cmocka_unit_test(every_key_of_a_comparison_is_defined),
         cmocka_unit_test(what_is_written_of_a_run_is_in_its_schema),
     };
     return cmocka_run_group_tests(tests, load, unload);

@@ -46,35 +46,23 @@ function expectations(doc) {
 
 // ---- the headline, and what it rests on
 
-const figures = [
-  ["received", "rates.rx_bits_per_s", "bit/s", "bw"], ["sent", "rates.tx_bits_per_s", "bit/s", "bw"],
-  ["delivered", "rates.rx_packets_per_s", "packet/s", "bw pps"], ["sent", "rates.tx_packets_per_s", "packet/s", "pps"],
-  ["received in all", "totals.rx_bytes", "byte", "bw"], ["round trips", "rates.operations_per_s", "operation/s", "lat"],
-  ["RTT mean", "latency.mean_us", "us", "lat"],
-  ["RTT p50 without load", "load.idle.p50_us", "us", "lat"], ["RTT p99 without load", "load.idle.p99_us", "us", "lat"],
-  ["load beside it", "load.rates.rx_bits_per_s", "bit/s", "lat"], ["operations", "totals.operations", "", "lat"],
-  ["in flight at the end", "totals.in_flight_at_end", "", "lat 0"], ["lost", "totals.lost_packets", "", "bw pps lat"],
-  ["loss", "rates.loss_pct", "%", "bw pps"], ["late", "totals.late_packets", "", "bw pps lat 0"],
-  ["reordered", "totals.reordered_packets", "", "bw pps lat 0"], ["duplicates", "totals.duplicate_packets", "", "bw pps lat 0"],
-  ["retransmits", "totals.retransmits", "", "bw"], ["retransmits", "totals.retransmits", "", "lat 0"],
-  ["reconnects", "totals.reconnects", "", "bw pps lat 0"], ["fairness (Jain)", "fairness.jain", "", "bw pps"],
-  ["start of the flows within", "fairness.start_skew_us", "us", "bw pps"], ["CPU per GB", "cost.cpu_s_per_GB", "CPU s", "bw"],
-  ["CPU per million packets", "cost.cpu_s_per_million_packets", "CPU s", "pps"],
-  ["CPU per million round trips", "cost.cpu_s_per_million_operations", "CPU s", "lat"],
-  ["samples", "latency.count", "", "lat"], ["half the round trip, p50", "half_rtt_p50_us", "us", "lat"],
-  ["clock offset", "one_way.offset_us", "us", "lat"], ["measured for", "duration_s", "s", "bw pps lat"],
-];
+// Those of the table in src/model/figures.c, and what the text report says in its title or in other places.
+const figures = [...data("figures"), {name: "samples", path: "latency.count", unit: "", workloads: "lat"},
+  {name: "half the round trip, p50", path: "half_rtt_p50_us", unit: "us", workloads: "lat"},
+  {name: "clock offset", path: "one_way.offset_us", unit: "us", workloads: "lat"}, {name: "measured for", path: "duration_s", unit: "s"}];
+
+const belongs = (f, doc) => !f.workloads || !textOf(at(doc, "test.workload")) || f.workloads.split(" ").includes(at(doc, "test.workload"));
+const figureOf = (doc, path) => figures.find((f) => f.path === path && belongs(f, doc)) || {name: path, unit: unitOf(path)};
 
 function headline(doc) {
-  const all = objectsOf(doc.headline), paths = new Set(all.map((h) => h.path)), workload = at(doc, "test.workload");
+  const all = objectsOf(doc.headline), paths = new Set(all.map((h) => h.path));
   const told = objectsOf(doc.directions).length;
   const cards = all.map((h, i) => el("div", {class: "card"},
     figure(h.value, textOf(h.unit), `headline.${i}.value`), el("span", {class: "name"}, say(textOf(h.name)))));
-  const more = figures.filter(([, path, , where]) => {
-    const v = at(doc, path), words = where.split(" ");
-    return isNumber(v) && !paths.has(path) && (words.includes(workload) || !["bw", "pps", "lat"].includes(workload)) &&
-           !(words.includes("0") && v === 0) && !(told && path.startsWith("rates."));
-  }).map(([name, path, unit]) => [say(name), figureAt(doc, path, unit)]);
+  const more = figures.filter((f) => {
+    const v = at(doc, f.path);
+    return isNumber(v) && !paths.has(f.path) && belongs(f, doc) && !f.tabled && !(f.hide_zero && v === 0) && !(told && f.path.startsWith("rates."));
+  }).map((f) => [say(f.name), figureAt(doc, f.path, f.unit)]);
   const errors = Object.entries(at(doc, "totals.errors") || {}).filter(([, n]) => n > 0)
     .map(([kind, n]) => [`${say("errors")}: ${kind}`, figure(n, "", `totals.errors.${kind}`)]);
   return section("headline", say("Result"), cards.length && el("div", {class: "cards"}, cards),
@@ -216,7 +204,7 @@ function repeated(doc) {
   if (!metrics || typeof metrics !== "object") return null;
   const named = new Map(objectsOf(doc.headline).map((h) => [h.path, h]));
   const rows = Object.entries(metrics).map(([key, m]) => {
-    const h = named.get(key) || {name: key, unit: unitOf(key)}, cell = (v, unit, which) => figure(v, unit, `repeat.metrics.${key}.${which}`);
+    const h = named.get(key) || figureOf(doc, key), cell = (v, unit, which) => figure(v, unit, `repeat.metrics.${key}.${which}`);
     return [say(textOf(h.name)), cell(m.median, h.unit, "median"), cell(m.min, h.unit, "min"), cell(m.max, h.unit, "max"), cell(m.spread_pct, "%", "spread_pct"),
             el("span", {}, (Array.isArray(m.values) ? m.values : []).map((v, i) => [i ? ", " : "", cell(v, h.unit, `values.${i}`)]))];
   });
