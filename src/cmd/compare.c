@@ -31,7 +31,7 @@ static const struct pt_manual manual = {
         "interfaces, what was chosen.",
     .examples = "pitot compare before.json after.json\ttwo runs of lat, bw or pps\n"
                 "pitot compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json\trepeated by hand\n"
-                "pitot compare monday.json tuesday.json --json -\tfor a program"};
+                "pitot compare monday.json tuesday.json --json week.json\tfor a program"};
 
 /* ---- reading the sides */
 
