@@ -187,7 +187,8 @@ static const char *verdict_of(enum pt_better better, double low, double high, do
 /* Side `b` against the first. */
 static json_t *against_json(const struct values *a, const struct values *b, enum pt_better better)
 {
-    struct pt_interval ratio = {.low = (double)NAN, .middle = (double)NAN, .high = (double)NAN}, difference = ratio;
+    struct pt_interval ratio = {.low = (double)NAN, .middle = (double)NAN, .high = (double)NAN},
+                       difference = ratio;
     struct values la = {0}, lb = {0};
     const char *verdict = "unknown";
     if (a->n && b->n) {

@@ -101,8 +101,8 @@ int pt_result_load_by(pt_result_parser *parse, const char *path, struct pt_resul
 
 /* One document of `n` >= 1 runs of the same test: a copy of the run whose first headline figure is
  * the median, with `repeat`: n, per headline path, and per figure that is compared
- * (figures.h), {values, median, min, max, spread_pct}, and whether the runs agree (the first figure's spread is at most PT_RESULT_AGREE_PCT). The worst
- * status and all warnings are kept. */
+ * (figures.h), {values, median, min, max, spread_pct}, and whether the runs agree (the first
+ * figure's spread is at most PT_RESULT_AGREE_PCT). The worst status and all warnings are kept. */
 #define PT_RESULT_AGREE_PCT 10.0
 int pt_result_repeat(struct pt_result *const *runs, size_t n, struct pt_result **out,
                      struct pt_err *e) PT_MUST_USE;

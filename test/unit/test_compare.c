@@ -163,9 +163,9 @@ static void what_differs_is_said(void **state)
     pt_result_str(b, "local.kernel", "6.2");
     pt_result_str(b, "local.boot_id", "two");
     pt_result_str(a, "test.params.cc", "bbr");
-    pt_result_append(a, "environment.local.interfaces",
-                     json_pack("{s:s, s:i, s:[s, s]}", "if", "eth0", "mtu", 1500, "offloads", "gso",
-                               "gro"));
+    pt_result_append(
+        a, "environment.local.interfaces",
+        json_pack("{s:s, s:i, s:[s, s]}", "if", "eth0", "mtu", 1500, "offloads", "gso", "gro"));
     pt_result_append(b, "environment.local.interfaces",
                      json_pack("{s:s, s:i, s:[s]}", "if", "eth0", "mtu", 9000, "offloads", "gso"));
     pt_result_append(b, "chosen", json_pack("{s:s, s:i}", "what", "block size", "value", 9));
@@ -228,7 +228,7 @@ static void the_text_has_every_figure(void **state)
     (void)state;
     static const double before[] = {100, 102, 98}, after[] = {50, 51, 49};
     static const char *const needles[] = {"pitot compare", "a.json: 3 runs, here", "RTT p50",
-                                          "100 \u00b5s",   "50.0 \u00b5s",          "0.500",
+                                          "100 \u00b5s",   "50.0 \u00b5s",         "0.500",
                                           "better",        "What differs"};
     struct pt_result *a = pool(before, 3), *b = pool(after, 3), *c = compare2(a, b, 0, NULL);
     struct pt_sink_style style = {0};
