@@ -60,7 +60,7 @@ class Reader:
             if words[1] == "run":
                 line = line.replace("plans/", f"{ROOT}/plans/")
                 more = ("--set", "duration=1s", "--set", "warmup=0.3s")
-            more = MEASURE_S[:2] if words[1] == "host" else () if words[1] == "report" else more
+            more = MEASURE_S[:2] if words[1] == "host" else () if words[1] in ("report", "compare") else more
             held = {0, 3} if "--expect" in words else {0}
             for _ in range(TRIES):
                 process = self._bash(0, f"{line} {' '.join(more)}")

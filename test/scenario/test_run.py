@@ -66,10 +66,11 @@ def run(plan, *words, before=(), seconds=60):
 
 
 def measured(plan, *words, want=0, **more):
-    """A run that shall measure: a machine that pauses longer than a test lasts gets two more tries."""
+    """A run that shall measure: a machine that pauses longer than a test lasts, or starts its workers as late as
+    half a window, gets two more tries."""
     for _ in range(3):
         r = run(plan, *words, **more)
-        if r.rc == want:
+        if r.rc == want and all(skew is None or skew < 200e3 for skew in (r.doc or {}).get("start_skew_us", [])):
             break
     assert r.rc == want, r
     return r
