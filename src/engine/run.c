@@ -6,11 +6,10 @@
 #include "base/units.h"
 #include "engine/caps.h"
 #include "engine/channel.h"
+#include "engine/far.h"
 #include "engine/hosts.h"
 #include "engine/place.h"
 #include "engine/sources.h"
-#include "net/control.h"
-#include "net/dial.h"
 #include "net/udp.h"
 #include "os/clock.h"
 #include "os/signal.h"
@@ -37,24 +36,15 @@ struct run {
     struct pt_shape shape;
     struct pt_place place;
     struct pt_tuple_plan sources;
-    struct pt_control control;
-    struct pt_welcome welcome;
+    struct pt_far far;
     struct pt_job job;
     struct pt_sampler sampler;
-    struct pt_half local, peer;
+    struct pt_half local;
     struct pt_wire *wire;
     struct pt_host_watch *host;
-    struct pt_point peer_point;
-    bool slowed_down, control_open, job_open, peer_valid, peer_sent, peer_point_new;
+    bool slowed_down, job_open;
     const struct pt_point *sampled; /* to be shown once the peer's point is there too */
-    pt_ns sampled_ns;
-    pt_ns heard_ns; /* last message of the peer */
-    pt_ns told_ns;  /* … to the peer */
-    pt_ns start_ns, rtt_ns;
-    json_t *accepted;
-    enum pt_backend backend;
-    uint16_t answer_port;
-    char broken[320];
+    pt_ns sampled_ns, start_ns;
     char engine_reason[160];
 };
 
@@ -69,25 +59,25 @@ static void choose_backend(struct run *r)
 {
     int asked = r->plan.common.engine;
     if (asked != PT_ENGINE_AUTO) {
-        r->backend = asked == PT_ENGINE_URING ? PT_BACKEND_URING : PT_BACKEND_EPOLL;
+        r->far.backend = asked == PT_ENGINE_URING ? PT_BACKEND_URING : PT_BACKEND_EPOLL;
         snprintf(r->engine_reason, sizeof(r->engine_reason), "asked for");
         return;
     }
     if (!r->shape.both) {
-        r->backend = PT_BACKEND_EPOLL;
+        r->far.backend = PT_BACKEND_EPOLL;
         snprintf(r->engine_reason, sizeof(r->engine_reason),
                  "one-way transfers make their system calls directly");
         return;
     }
     if (!r->shape.spin && r->shape.flows < CROWD * r->place.workers) {
-        r->backend = PT_BACKEND_EPOLL;
+        r->far.backend = PT_BACKEND_EPOLL;
         snprintf(r->engine_reason, sizeof(r->engine_reason),
                  "few connections per worker: sleeping in recv(2) itself wakes soonest");
         return;
     }
     size_t size = r->plan.common.size ? (size_t)r->plan.common.size : 64;
-    r->backend = pt_loop_choose(r->shape.spin ? PT_WAIT_SPIN : PT_WAIT_BLOCK, size,
-                                r->engine_reason, sizeof(r->engine_reason));
+    r->far.backend = pt_loop_choose(r->shape.spin ? PT_WAIT_SPIN : PT_WAIT_BLOCK, size,
+                                    r->engine_reason, sizeof(r->engine_reason));
 }
 
 /* How long the peer may be silent: --timeout; unless it was given it may be one of operations only
@@ -107,68 +97,37 @@ static pt_ns step(const struct run *r)
 
 static int heed_caps(struct run *r, struct pt_err *e)
 {
-    const struct pt_caps *caps = &r->welcome.caps;
+    const struct pt_caps *caps = &r->far.caps;
     r->slowed_down = pt_caps_slow_down(caps, r->spec->wl, &r->plan, &r->shape);
-    return pt_caps_check(caps, &r->shape, r->control.name, e);
+    return pt_caps_check(caps, &r->shape, r->far.name, e);
 }
 
-static int reach(struct run *r, struct pt_err *e)
+static int call(struct run *r, int (*entry)(struct pt_far *, pt_ns, struct pt_err *),
+                struct pt_err *e)
 {
-    const struct pt_run_spec *s = r->spec;
-    struct pt_addr from;
-    int rc = pt_sources_first(&from, &r->plan.common, s->to, e);
-    if (rc == 0)
-        rc = pt_control_open(&r->control, s->to, &from, s->secret, s->identity, &r->welcome,
-                             pt_clock_now() + step(r), e);
-    if (rc < 0)
-        return rc;
-    r->control_open = true;
-    struct pt_tcp_info t;
-    if (pt_tcp_info_read(&t, r->control.fd) == 0)
-        r->rtt_ns = (pt_ns)t.rtt_us * PT_US;
-    return 0;
+    return entry ? entry(&r->far, pt_clock_now() + step(r), e) : 0;
 }
 
 static int propose(struct run *r, struct pt_err *e)
 {
     const struct pt_run_spec *s = r->spec;
-    bool same = is_same(s->identity, r->welcome.identity, "boot_id");
-    json_int_t cpus = json_integer_value(json_object_get(r->welcome.identity, "cpus"));
-    int rc = s->wl->reach ? s->wl->reach(&r->plan, PT_ASK, &r->control.peer, &r->shape, e) : 0;
+    bool same = is_same(s->identity, r->far.identity, "boot_id");
+    json_int_t cpus = json_integer_value(json_object_get(r->far.identity, "cpus"));
+    int rc = s->wl->reach ? s->wl->reach(&r->plan, PT_ASK, &r->far.at, &r->shape, e) : 0;
     if (rc == 0)
         rc = pt_place_plan(&r->place, &r->shape, &r->plan.common, same,
                            cpus > 0 && cpus <= PT_CPU_MAX ? (unsigned)cpus : 0, e);
     if (rc < 0)
         return rc;
     choose_backend(r);
-    json_t *cpu = json_array();
-    for (unsigned i = 0; i < r->place.peer_workers; i++)
-        json_array_append_new(cpu, json_integer(r->place.peer_cpu[i]));
-    json_t *test =
-        json_pack("{s:s, s:s, s:o?, s:i, s:o, s:b, s:b, s:i, s:s}", "type", "test", "workload",
-                  s->wl->form.manual.command, "params", pt_plan_to_peer(&r->plan), "workers",
-                  (int)r->place.peer_workers, "cpus", cpu, "same_machine", same, "paired",
-                  r->place.paired, "beside", r->place.joins ? r->place.cpu[0] : -1, "engine",
-                  r->backend == PT_BACKEND_URING ? "uring" : "epoll");
-    pt_ns deadline = pt_clock_now() + step(r);
-    rc = pt_control_send_new(&r->control, test, deadline, e);
-    if (rc == 0)
-        rc = pt_control_expect(&r->control, "accepted", &r->accepted, deadline, e);
-    if (rc < 0)
-        return rc;
-    json_int_t workers = json_integer_value(json_object_get(r->accepted, "workers"));
-    if (workers > 0 && workers < (json_int_t)r->place.peer_workers)
-        r->place.peer_workers = (unsigned)workers;
-    json_int_t port = json_integer_value(json_object_get(r->accepted, "port"));
-    r->answer_port = port > 0 && port < 65536 ? (uint16_t)port : 0;
-    return 0;
+    return call(r, r->far.kind->propose, e);
 }
 
 static int plan_sources(struct run *r, struct pt_err *e)
 {
     if (r->shape.chan == PT_CHAN_UNIX)
         return 0;
-    int rc = pt_sources_plan(&r->sources, &r->plan.common, &r->control.peer, e);
+    int rc = pt_sources_plan(&r->sources, &r->plan.common, &r->far.at, e);
     if (rc == 0 && r->sources.capacity)
         rc = pt_tuple_check(&r->sources, r->shape.flows, e);
     return rc;
@@ -180,18 +139,14 @@ static int dial(struct run *r, int *fds, struct pt_err *e)
     struct pt_dial *d = calloc(r->shape.flows, sizeof(*d));
     if (!d)
         return pt_fail(e, -ENOMEM, "no memory for %u flows", r->shape.flows);
-    struct pt_sockopts o;
     (void)!pt_fd_limit_raise(); /* as far as it goes: what is missing fails with a sentence */
-    pt_channel_options(&o, &r->plan.common, &r->shape);
     for (uint32_t i = 0; i < r->shape.flows; i++) {
         struct pt_tuple t = {.from.len = 0};
         if (r->sources.capacity)
             pt_tuple_at(&r->sources, i, &t);
         d[i] = (struct pt_dial){.flow = i, .fd = -1, .from = t.from};
     }
-    int rc =
-        pt_dial_flows(d, r->shape.flows, r->shape.chan == PT_CHAN_UDP ? SOCK_DGRAM : SOCK_STREAM,
-                      &r->control.peer, r->welcome.token, &o, pt_clock_now() + step(r), e);
+    int rc = r->far.kind->dial(&r->far, d, pt_clock_now() + step(r), e);
     for (uint32_t i = 0; i < r->shape.flows; i++)
         fds[i] = d[i].fd;
     free(d);
@@ -206,15 +161,15 @@ static int start_job(struct run *r, struct pt_err *e)
         .plan = &r->plan,
         .shape = r->shape,
         .workers = r->place.workers,
-        .backend = r->backend,
+        .backend = r->far.backend,
         .same_machine = r->place.same_machine,
         .beside = r->place.joins ? r->place.peer_cpu[0] : -1,
         .paired = r->place.paired,
         .listener = -1,
-        .listener_at = r->control.peer,
+        .listener_at = r->far.at,
     };
     memcpy(js.cpu, r->place.cpu, sizeof(js.cpu));
-    pt_addr_set_port(&js.listener_at, r->answer_port);
+    pt_addr_set_port(&js.listener_at, r->far.listener_port);
     int *fds = calloc(r->shape.flows + 1, sizeof(*fds));
     if (!fds)
         return pt_fail(e, -ENOMEM, "no memory for %u flows", r->shape.flows);
@@ -235,16 +190,11 @@ static int start_job(struct run *r, struct pt_err *e)
 
 static int get_set(struct run *r, struct pt_err *e)
 {
-    pt_ns deadline = pt_clock_now() + step(r);
     int rc = start_job(r, e);
     if (rc == 0)
-        rc = pt_control_send_new(&r->control, json_pack("{s:s}", "type", "prepare"), deadline, e);
-    json_t *ready = NULL;
+        rc = call(r, r->far.kind->prepare, e);
     if (rc == 0)
-        rc = pt_control_expect(&r->control, "ready", &ready, deadline, e);
-    json_decref(ready);
-    if (rc == 0)
-        rc = pt_job_wait_ready(&r->job, deadline, e);
+        rc = pt_job_wait_ready(&r->job, pt_clock_now() + step(r), e);
     return rc;
 }
 
@@ -252,7 +202,7 @@ static int get_set(struct run *r, struct pt_err *e)
 static int choose_lead(struct run *r, pt_ns *lead, struct pt_err *e)
 {
     const struct pt_gate *gate = r->spec->gate;
-    pt_ns window = 0, least = LEAD_NS + r->rtt_ns;
+    pt_ns window = 0, least = LEAD_NS + r->far.rtt_ns;
     *lead = least;
     if (!gate)
         return 0;
@@ -283,15 +233,12 @@ static int go(struct run *r, struct pt_err *e)
         return rc;
     /* Both ends begin one lead after the message is read; ours waits half a round trip longer. */
     pt_ns now = pt_clock_now();
-    rc = pt_control_send_new(
-        &r->control,
-        json_pack("{s:s, s:I}", "type", "start", "lead_ns", (json_int_t)(lead - r->rtt_ns / 2)),
-        now + step(r), e);
+    rc = r->far.kind->start ? r->far.kind->start(&r->far, lead, now + step(r), e) : 0;
     if (rc < 0)
         return rc;
-    r->wire = pt_wire_begin(&r->control.peer);
+    r->wire = pt_wire_begin(&r->far.at);
     r->start_ns = now + lead;
-    r->heard_ns = r->told_ns = now;
+    r->far.heard_ns = r->far.told_ns = now;
     pt_job_release(&r->job, r->start_ns);
     r->host = pt_hosts_watch(&r->job, r->start_ns + r->shape.warmup);
     return 0;
@@ -299,79 +246,24 @@ static int go(struct run *r, struct pt_err *e)
 
 /* ---- while it runs */
 
-static void broke(struct run *r, const char *fmt, ...) PT_PRINTF(2, 3);
-static void broke(struct run *r, const char *fmt, ...)
-{
-    if (r->broken[0])
-        return;
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(r->broken, sizeof(r->broken), fmt, ap);
-    va_end(ap);
-}
-
-static void take_message(struct run *r, const json_t *m)
-{
-    const char *type = pt_control_type(m);
-    r->heard_ns = pt_clock_now();
-    if (strcmp(type, "tick") == 0) {
-        r->peer_point_new = pt_point_from_json(&r->peer_point, json_object_get(m, "point")) == 0;
-    } else if (strcmp(type, "sent") == 0) {
-        r->peer_sent = true;
-    } else if (strcmp(type, "report") == 0) {
-        struct pt_err e = {0};
-        if (r->peer_valid)
-            return;
-        r->peer_valid = pt_half_from_json(&r->peer, json_object_get(m, "half"), &e) == 0;
-        if (!r->peer_valid)
-            broke(r, "%s", e.text);
-    }
-}
-
-/* Reads what the peer has said; false when it is lost. */
+/* False when the other end is lost. */
 static bool listen_to_peer(struct run *r)
 {
-    int rc = 0;
-    while (!r->peer_valid && (rc = pt_control_pending(&r->control)) > 0) {
-        json_t *m = NULL;
-        struct pt_err e = {0};
-        if (pt_control_recv(&r->control, &m, 0, &e) < 0) {
-            broke(r, "%s", e.text);
-            return false;
-        }
-        take_message(r, m);
-        json_decref(m);
-    }
-    if (rc < 0 && !r->peer_valid) {
-        json_t *m = NULL;
-        struct pt_err e = {0};
-        if (pt_control_recv(&r->control, &m, 0, &e) == 0)
-            take_message(r, m);
-        json_decref(m);
-        broke(r, "peer lost: %s", e.code ? e.text : "the control connection broke");
-        return false;
-    }
-    return true;
+    return !r->far.kind->listen || r->far.kind->listen(&r->far);
 }
 
-/* A client that was stopped or cut off must not hold its server's session for ever. */
 static void say_alive(struct run *r, pt_ns now)
 {
-    struct pt_err e = {0};
-    if (now - r->told_ns < ALIVE_NS)
-        return;
-    r->told_ns = now;
-    if (pt_control_send_new(&r->control, json_pack("{s:s}", "type", "alive"), now, &e) < 0 &&
-        listen_to_peer(r) && !r->peer_valid)
-        broke(r, "%s", e.text);
+    if (r->far.kind->keep_alive)
+        r->far.kind->keep_alive(&r->far, now);
 }
 
 static bool peer_is_silent(struct run *r, pt_ns now)
 {
-    if (now - r->heard_ns < patience(r) + 2 * PT_S)
+    if (!r->far.kind->ticks || now - r->far.heard_ns < patience(r) + 2 * PT_S)
         return false;
-    broke(r, "%s has said nothing for %.0f s (stopped, cut off or hung)", r->control.name,
-          (double)(now - r->heard_ns) / 1e9);
+    pt_far_broke(&r->far, "%s has said nothing for %.0f s (stopped, cut off or hung)", r->far.name,
+                 (double)(now - r->far.heard_ns) / 1e9);
     return true;
 }
 
@@ -381,7 +273,7 @@ static bool waits_for_peer(const struct run *r, pt_ns now)
 {
     const struct pt_shape *s = &r->shape;
     pt_ns most = r->plan.common.interval / 4;
-    if (s->both || !s->forward || r->peer_point_new)
+    if (s->both || !s->forward || r->far.point_new)
         return false;
     return now - r->sampled_ns < (most < SHOW_NS ? most : SHOW_NS);
 }
@@ -400,10 +292,10 @@ static void show(struct run *r, pt_ns now)
         .elapsed_s = (double)(at - r->start_ns) / 1e9,
         .total_s = counted ? 0 : (double)(s->warmup + s->duration) / 1e9,
         .local = r->sampled,
-        .peer = r->peer_point_new ? &r->peer_point : NULL,
+        .peer = r->far.point_new ? &r->far.point : NULL,
     };
     r->sampled = NULL;
-    r->peer_point_new = false;
+    r->far.point_new = false;
     if (r->spec->live)
         r->spec->live(r->spec->ctx, &l);
 }
@@ -416,7 +308,7 @@ static void sample(struct run *r, pt_ns now)
 
 static void nap(struct run *r, pt_ns until, bool peer)
 {
-    struct pollfd p[3] = {{.fd = peer ? r->control.fd : -1, .events = POLLIN},
+    struct pollfd p[3] = {{.fd = peer ? r->far.fd : -1, .events = POLLIN},
                           {.fd = r->job.news, .events = POLLIN},
                           {.fd = pt_signal_fd(), .events = POLLIN}};
     pt_ns wait = until - pt_clock_now();
@@ -434,7 +326,7 @@ static bool all_is_sent(const struct run *r, pt_ns now, pt_ns end)
 {
     const struct pt_shape *s = &r->shape;
     bool counted = s->bytes || s->ops_per_flow;
-    return !s->both && (counted || now >= end) && (s->forward == s->flows || r->peer_sent) &&
+    return !s->both && (counted || now >= end) && (s->forward == s->flows || r->far.sent) &&
            !pt_job_senders(&r->job);
 }
 
@@ -462,7 +354,8 @@ static void watch(struct run *r)
         bool heard = listen_to_peer(r);
         show(r, now);
         say_alive(r, now);
-        if (!heard || r->broken[0] || pt_signal_count() || peer_is_silent(r, now) || r->peer_valid)
+        if (!heard || r->far.broken[0] || pt_signal_count() || peer_is_silent(r, now) ||
+            r->far.reported)
             return;
         if (pt_job_done(&r->job) || pt_job_is_broken(&r->job) || all_is_sent(r, now, end))
             return;
@@ -486,14 +379,15 @@ static void watch(struct run *r)
 static void await_report(struct run *r)
 {
     pt_ns most = patience(r) < REPORT_NS ? patience(r) + PT_S : REPORT_NS;
-    r->heard_ns = pt_clock_now();
-    while (!r->broken[0] && !r->peer_valid && listen_to_peer(r) && !r->peer_valid) {
+    r->far.heard_ns = pt_clock_now();
+    while (!r->far.broken[0] && !r->far.reported && listen_to_peer(r) && !r->far.reported) {
         pt_ns now = pt_clock_now();
         say_alive(r, now);
-        if (now - r->heard_ns > most)
-            broke(r, "%s gave no report within %.0f s", r->control.name, (double)most / 1e9);
+        if (now - r->far.heard_ns > most)
+            pt_far_broke(&r->far, "%s gave no report within %.0f s", r->far.name,
+                         (double)most / 1e9);
         if (pt_signal_count() > 1)
-            broke(r, "interrupted while waiting for the peer's report");
+            pt_far_broke(&r->far, "interrupted while waiting for the peer's report");
         nap(r, now + 100 * PT_MS, true);
     }
 }
@@ -506,7 +400,7 @@ static bool await_workers(struct run *r)
     pt_ns most = counted ? patience(r) + PT_S : PT_S;
     while (!pt_job_done(&r->job) && pt_signal_count() < 2) {
         pt_ns now = pt_clock_now();
-        if (pt_job_is_stuck(&r->job, now, r->broken[0] ? PT_S / 2 : most))
+        if (pt_job_is_stuck(&r->job, now, r->far.broken[0] ? PT_S / 2 : most))
             return false;
         nap(r, now + 50 * PT_MS, false);
     }
@@ -517,18 +411,15 @@ static bool await_workers(struct run *r)
 static void wind_down(struct run *r)
 {
     struct pt_err e = {0};
-    pt_job_stop(&r->job, r->broken[0] ? PT_STOP_NOW : PT_STOP_SEND);
-    if (!r->broken[0] && !r->peer_valid &&
-        pt_control_send_new(&r->control, json_pack("{s:s}", "type", "stop"), pt_clock_now() + PT_S,
-                            &e) < 0 &&
-        listen_to_peer(r) && !r->peer_valid)
-        broke(r, "%s", e.text);
+    pt_job_stop(&r->job, r->far.broken[0] ? PT_STOP_NOW : PT_STOP_SEND);
+    if (!r->far.broken[0] && !r->far.reported && r->far.kind->stop)
+        r->far.kind->stop(&r->far, &r->job);
     await_report(r);
-    if (r->broken[0])
+    if (r->far.broken[0])
         pt_job_stop(&r->job, PT_STOP_NOW);
     pt_ns grace = await_workers(r) ? PT_S : 0; /* who has hung already is given no more time */
     if (pt_job_finish(&r->job, pt_clock_now() + grace, &e) < 0)
-        broke(r, "%s", e.text);
+        pt_far_broke(&r->far, "%s", e.text);
     pt_wire_end(r->wire);
 }
 
@@ -551,23 +442,22 @@ static int make_document(struct run *r, struct pt_result **out, struct pt_err *e
         .shape = &r->shape,
         .place = &r->place,
         .local = &r->local,
-        .peer = r->peer_valid ? &r->peer : NULL,
+        .peer = r->far.reported ? &r->far.half : NULL,
         .engine_reason = r->engine_reason,
-        .broken = r->broken[0] ? r->broken : NULL,
-        .one_net = is_same(r->spec->identity, r->welcome.identity, "boot_id") &&
-                   is_same(r->spec->identity, r->welcome.identity, "netns"),
+        .broken = r->far.broken[0] ? r->far.broken : NULL,
+        .one_net = is_same(r->spec->identity, r->far.identity, "boot_id") &&
+                   is_same(r->spec->identity, r->far.identity, "netns"),
         .interrupted = pt_signal_count() > 0,
     };
     if (rep.peer && rep.peer->error[0] && !rep.broken)
         rep.broken = rep.peer->error;
     pt_result_take(res, "local", json_deep_copy(r->spec->identity));
-    pt_result_take(res, "peer", json_deep_copy(r->welcome.identity));
+    pt_result_take(res, "peer", json_deep_copy(r->far.identity));
     pt_report_make(&rep, res);
     if (r->slowed_down) {
         char allowed[PT_UNITS_TEXT];
-        pt_si_show(allowed, sizeof(allowed), r->welcome.caps.max_rate_bits, "bit/s");
-        pt_result_warn(res, "%s allows %s: the transfer was paced at that", r->control.name,
-                       allowed);
+        pt_si_show(allowed, sizeof(allowed), r->far.caps.max_rate_bits, "bit/s");
+        pt_result_warn(res, "%s allows %s: the transfer was paced at that", r->far.name, allowed);
     }
     *out = res;
     return 0;
@@ -578,14 +468,12 @@ static void release(struct run *r)
     if (r->job_open)
         pt_job_close(&r->job);
     pt_sampler_close(&r->sampler);
-    if (r->control_open)
-        pt_control_fini(&r->control);
-    pt_welcome_fini(&r->welcome);
-    json_decref(r->accepted);
+    if (r->far.kind->close)
+        r->far.kind->close(&r->far);
     pt_wire_free(r->wire);
     pt_host_watch_free(r->host);
     pt_half_fini(&r->local);
-    pt_half_fini(&r->peer);
+    pt_half_fini(&r->far.half);
     pt_plan_fini(&r->plan);
     free(r);
 }
@@ -601,11 +489,17 @@ int pt_run(const struct pt_run_spec *spec, struct pt_result **out, struct pt_err
         free(r);
         return rc;
     }
+    r->far = (struct pt_far){.kind = spec->far ? spec->far : &pt_far_pitot,
+                             .spec = spec,
+                             .plan = &r->plan,
+                             .shape = &r->shape,
+                             .place = &r->place,
+                             .fd = -1};
     rc = spec->wl->shape(&r->plan, &r->shape, e);
     if (rc == 0)
-        rc = reach(r, e);
+        rc = call(r, r->far.kind->reach, e);
     if (rc == 0)
-        rc = pt_channel_choose(&r->shape, &r->plan, &r->control.peer, e);
+        rc = pt_channel_choose(&r->shape, &r->plan, &r->far.at, e);
     if (rc == 0)
         rc = heed_caps(r, e);
     if (rc == 0)
@@ -623,8 +517,8 @@ int pt_run(const struct pt_run_spec *spec, struct pt_result **out, struct pt_err
         wind_down(r);
         tell_gate(r);
         rc = make_document(r, out, e);
-    } else if (r->control_open) {
-        rc = pt_control_lost(&r->control, rc, e);
+    } else if (r->far.kind->explain) {
+        rc = r->far.kind->explain(&r->far, rc, e);
     }
     release(r);
     return rc;

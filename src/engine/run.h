@@ -29,7 +29,10 @@ struct pt_gate {
     void *ctx;
 };
 
+struct pt_far_kind;
+
 struct pt_run_spec {
+    const struct pt_far_kind *far; /* what the other end is (far.h); NULL: `pitot serve` */
     const struct pt_plan *plan;
     const struct pt_workload *wl;
     const struct pt_addr_list *to;
