@@ -11,7 +11,7 @@
 
 struct pt_err {
     int code;       /* the negative errno that was returned, 0 when nothing failed */
-    char text[480]; /* one sentence, no trailing newline */
+    char text[480]; /* one sentence in valid UTF-8, without control characters: `?` instead */
 };
 
 /* Records the sentence and returns `code` (a negative errno), so that callers write

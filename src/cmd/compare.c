@@ -36,17 +36,21 @@ static const struct pt_manual manual = {
 /* ---- reading the sides */
 
 struct side {
+    const struct pt_reporting *asked; /* what must not overwrite a document that is read */
     struct pt_result **document;
     size_t n;
 };
 
 static int read_one(struct side *s, const char *path, struct pt_err *e)
 {
+    int rc = pt_output_check(s->asked, path, e);
+    if (rc < 0)
+        return rc;
     struct pt_result **grown = realloc(s->document, (s->n + 1) * sizeof(*grown));
     if (!grown)
         return pt_fail(e, -ENOMEM, "no memory for %s", path);
     s->document = grown;
-    int rc = pt_result_load_by(pt_document_parse, path, &s->document[s->n], e);
+    rc = pt_result_load_by(pt_document_parse, path, &s->document[s->n], e);
     s->n += rc == 0;
     return rc;
 }
@@ -85,6 +89,7 @@ static int print(const struct pt_result *r, const struct pt_reporting *asked, st
     struct pt_output out;
     pt_output_init(&out, asked);
     out.reports = &reports;
+    out.kept = true;
     return pt_output_result(&out, r) < 0 ? pt_fail(e, -EIO, "not everything could be written") : 0;
 }
 
@@ -95,6 +100,7 @@ static int compare(const struct pt_args *args, const struct pt_reporting *asked,
     struct pt_result *r = NULL;
     int rc = 0;
     for (size_t i = 0; i < args->n && rc == 0; i++) {
+        side[i].asked = asked;
         rc = read_side(&side[i], args->at[i], e);
         sides[i] = (struct pt_compare_side){args->at[i], side[i].document, side[i].n};
     }

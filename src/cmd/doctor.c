@@ -89,7 +89,7 @@ static void print_line(const struct pt_doctor_line *l, const struct pt_output *o
         pt_buf_addf(out, "           %s: %s\n", pt_say(o->chinese, "would fix it"), l->command);
 }
 
-static void print(const struct pt_doctor *d, const struct pt_output *o)
+static int print(const struct pt_doctor *d, const struct pt_output *o)
 {
     struct pt_buf text;
     pt_buf_init(&text, TEXT_MOST);
@@ -99,15 +99,9 @@ static void print(const struct pt_doctor *d, const struct pt_output *o)
         pt_buf_addf(&text, "%s%u %s", s ? ", " : "\n", pt_doctor_count(d, (enum pt_doctor_state)s),
                     pt_say(o->chinese, pt_doctor_state_name((enum pt_doctor_state)s)));
     pt_buf_adds(&text, "\n");
-    const char *at = pt_buf_str(&text);
-    for (size_t left = text.len; left;) {
-        ssize_t n = write(o->fd, at, left);
-        if (n <= 0 && errno != EINTR)
-            break;
-        at += n > 0 ? n : 0;
-        left -= n > 0 ? (size_t)n : 0;
-    }
+    int rc = pt_output_print(o, &text);
     pt_buf_fini(&text);
+    return rc;
 }
 
 /* ---- the document: `pitot.doctor/1`, docs/doctor.schema.json */
@@ -172,11 +166,13 @@ static int examine(const struct doctor_opts *o, const struct pt_reporting *asked
     }
     if (rc < 0 && d.n == 0)
         return rc;
-    print(&d, &out);
+    int printed = print(&d, &out);
     if (rc >= 0 && asked->json[0])
         rc = write_document(o, asked->json, &d, e);
     if (rc < 0)
         return rc;
+    if (printed < 0)
+        return pt_fail(e, printed, "not everything could be written");
     return pt_doctor_count(&d, PT_DOCTOR_ATTENTION) ? PT_EXIT_FAILED : PT_EXIT_OK;
 }
 
@@ -200,6 +196,8 @@ static int run(int argc, const char *const *argv)
     if (rc == 0 && args.n)
         rc = pt_fail(&e, -EINVAL, "it takes no argument such as \"%s\"; it is about this machine",
                      args.at[0]);
+    if (rc == 0)
+        rc = pt_output_check(&asked, NULL, &e);
     if (rc == 0)
         rc = examine(&o, &asked, &e);
     if (rc < 0)

@@ -247,7 +247,7 @@ static void process_line(struct pt_page *p, const json_t *entry)
 }
 
 /* A view: at once, so that a terminal does not flicker. On one it stays in place. */
-static void draw(struct host *h, const json_t *entry, const char *title)
+static int draw(struct host *h, const json_t *entry, const char *title)
 {
     struct pt_buf text;
     pt_buf_init(&text, TEXT_MOST);
@@ -272,16 +272,10 @@ static void draw(struct host *h, const json_t *entry, const char *title)
     if (live)
         pt_buf_addf(&screen, "\x1b[J");
     h->drawn = true;
-    const char *at = pt_buf_str(&screen);
-    for (size_t left = screen.len; left;) {
-        ssize_t n = write(h->out.fd, at, left);
-        if (n <= 0 && errno != EINTR)
-            break;
-        at += n > 0 ? n : 0;
-        left -= n > 0 ? (size_t)n : 0;
-    }
+    int rc = pt_output_print(&h->out, &screen);
     pt_buf_fini(&screen);
     pt_buf_fini(&text);
+    return rc;
 }
 
 /* ---- the document */
@@ -356,9 +350,11 @@ static void look_on(struct host *h)
                 continue;
             shown++;
             json_t *entry = h->asked.quiet ? NULL : pt_host_watch_interval(h->watch);
-            if (entry)
-                draw(h, entry, "This host");
+            int drawn = entry ? draw(h, entry, "This host") : 0;
             json_decref(entry);
+            /* Without a reader only the document is a reason to go on. */
+            if (!h->asked.json[0] && (drawn < 0 || pt_output_reader_left(h->out.fd)))
+                return;
             continue;
         }
         pt_ns wait = (next < end ? next : end) - now;
@@ -390,10 +386,12 @@ static int measure(struct host *h, struct pt_err *e)
     pt_host_watch_free(h->watch);
     if (!all)
         return pt_fail(e, -ENODATA, "/proc could not be read a second time");
-    draw(h, all, "Averages");
+    int printed = draw(h, all, "Averages");
     if (h->asked.json[0])
         rc = write_document(h, all, e);
     json_decref(all);
+    if (rc == 0 && printed < 0)
+        rc = pt_fail(e, printed, "not everything could be written");
     return rc;
 }
 
@@ -416,6 +414,8 @@ static int run(int argc, const char *const *argv)
     if (rc == 0 && args.n)
         rc = pt_fail(&e, -EINVAL, "it takes no argument such as \"%s\"; it is about this machine",
                      args.at[0]);
+    if (rc == 0)
+        rc = pt_output_check(&h.asked, NULL, &e);
     if (rc == 0)
         rc = measure(&h, &e);
     if (rc < 0)

@@ -3,10 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/cmd.h"
 #include "cmd/measure.h"
+#include "cmd/output.h"
 #include "cmd/overview.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct pt_cmd *const commands[] = {
     &pt_cmd_bw,     &pt_cmd_pps,   &pt_cmd_lat,   &pt_cmd_run,    &pt_cmd_host,
@@ -63,9 +65,8 @@ static int print_page(const char *word, const char *option)
     return PT_EXIT_OK;
 }
 
-int main(int argc, char **argv)
+static int run_command(int argc, const char *const *words)
 {
-    const char *const *words = (const char *const *)argv;
     if (argc < 2) {
         print_overview(stderr, false);
         return PT_EXIT_USAGE;
@@ -81,4 +82,14 @@ int main(int argc, char **argv)
         return print_page(second, "--man");
     const struct pt_cmd *cmd = find(words[1]);
     return cmd ? cmd->run(argc - 2, words + 2) : unknown(words[1]);
+}
+
+int main(int argc, char **argv)
+{
+    int status = run_command(argc, (const char *const *)argv);
+    bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
+    if (!lost || pt_output_reader_left(STDOUT_FILENO))
+        return status;
+    fputs("pitot: not all of the text could be written to the standard output\n", stderr);
+    return status == PT_EXIT_OK ? PT_EXIT_FAILED : status;
 }

@@ -78,7 +78,7 @@ static int measure_with(struct measure *m, int argc, const char *const *argv)
         return PT_EXIT_OK;
     int rc = pt_plan_parse(&m->plan, argc, argv, &e);
     if (rc == 0)
-        rc = pt_output_check(&m->plan.report, &e);
+        rc = pt_output_check(&m->plan.report, NULL, &e);
     if (rc == 0)
         rc = pt_test_check(&m->test, &e);
     if (rc < 0)

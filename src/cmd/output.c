@@ -6,9 +6,11 @@
 #include "sink/run.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LIVE_CEILING ((size_t)4096)
@@ -76,13 +78,19 @@ static void show(int fd, const struct pt_buf *text)
 }
 
 /* A reader who closed the pipe has seen enough; a full disk is a loss. */
-static int put_report(int fd, const struct pt_buf *text)
+int pt_output_print(const struct pt_output *o, const struct pt_buf *text)
 {
-    int rc = put(fd, text);
+    int rc = put(o->fd, text);
     if (rc == 0 || rc == -EPIPE)
         return 0;
     fprintf(stderr, "pitot: cannot print the report: %s\n", pt_strerror(rc));
     return rc;
+}
+
+bool pt_output_reader_left(int fd)
+{
+    struct pollfd p = {.fd = fd};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
 void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress_figure *figures,
@@ -125,19 +133,26 @@ void pt_output_quiet_down(struct pt_output *o)
     pt_buf_fini(&out);
 }
 
-/* The document somewhere else than where it was asked for. */
-static void rescue(const struct pt_result *r, const struct pt_buf *json)
+/* The document somewhere else than where something was asked for. */
+static void rescue(const struct pt_result *r)
 {
+    struct pt_buf json;
+    pt_buf_init(&json, PT_SINK_CEILING);
+    if (pt_sink_json.render(r, &(struct pt_sink_style){0}, &json, NULL) < 0) {
+        pt_buf_fini(&json);
+        return;
+    }
     const char *dir = getenv("TMPDIR"), *id = pt_result_get_str(r, "id");
     char path[PT_PATH_LEN];
     snprintf(path, sizeof(path), "%s/pitot-%s.json", dir && *dir ? dir : "/tmp",
              id ? id : "result");
-    if (pt_sink_store(path, json, NULL) == 0) {
+    if (pt_sink_store(path, &json, NULL) == 0) {
         fprintf(stderr, "pitot: the result is in %s instead\n", path);
-        return;
+    } else {
+        fputs("pitot: the result follows here instead\n", stderr);
+        show(STDERR_FILENO, &json);
     }
-    fputs("pitot: the result follows here instead\n", stderr);
-    show(STDERR_FILENO, json);
+    pt_buf_fini(&json);
 }
 
 /* Renders with one sink into one place. */
@@ -149,13 +164,10 @@ static int store(const struct pt_output *o, const struct pt_result *r, const str
     struct pt_err e = {0};
     pt_buf_init(&out, PT_SINK_CEILING);
     int rc = sink->render(r, &style, &out, &e);
-    bool rendered = rc == 0;
     if (!rc)
         rc = pt_sink_store(path, &out, &e);
     if (rc < 0)
         fprintf(stderr, "pitot: %s\n", e.text);
-    if (rc < 0 && rendered && sink == &pt_sink_json)
-        rescue(r, &out);
     pt_buf_fini(&out);
     return rc;
 }
@@ -173,22 +185,78 @@ static void summary_path(const char *path, char *out, size_t cap)
         snprintf(out, cap, "%s.summary", path);
 }
 
-static int check_summary(const char *name, const char *path, const struct pt_reporting *c,
-                         struct pt_err *e)
+/* The directory of a path, and what it is called in there. */
+static const char *directory_of(const char *path, char *dir, size_t cap)
 {
-    char summary[PT_PATH_LEN + 16];
-    summary_path(c->csv, summary, sizeof(summary));
-    if (c->csv[0] && !is_stdout(c->csv) && !strcmp(summary, path))
-        return pt_fail(e, -EINVAL,
-                       "--%s %s is where --csv %s stores its totals: give one another name", name,
-                       path, c->csv);
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        snprintf(dir, cap, ".");
+    else
+        snprintf(dir, cap, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    return slash ? slash + 1 : path;
+}
+
+/* Whether two names are of one file, which need not be there yet. A device is no file: it can take
+ * both. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    bool a_there = !stat(a, &x), b_there = !stat(b, &y);
+    if (a_there != b_there)
+        return false;
+    if (a_there)
+        return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    char in_a[PT_PATH_LEN], in_b[PT_PATH_LEN];
+    if (strcmp(directory_of(a, in_a, sizeof(in_a)), directory_of(b, in_b, sizeof(in_b))) != 0)
+        return false;
+    return !stat(in_a, &x) && !stat(in_b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* What is known before an hour of measurement need not be told after it. */
+static int check_writable(const char *option, const char *path, struct pt_err *e)
+{
+    struct stat st;
+    char dir[PT_PATH_LEN];
+    bool exists = !stat(path, &st);
+    if (exists && S_ISDIR(st.st_mode))
+        return pt_fail(e, -EINVAL, "--%s %s: that is a directory; give a file in it a name", option,
+                       path);
+    directory_of(path, dir, sizeof(dir));
+    if (access(exists ? path : dir, W_OK) < 0)
+        return pt_fail(e, -EINVAL, "--%s %s: %s: %s", option, path, exists ? path : dir,
+                       pt_strerror(-errno));
     return 0;
 }
 
-int pt_output_check(const struct pt_reporting *c, struct pt_err *e)
+int pt_output_check(const struct pt_reporting *c, const char *input, struct pt_err *e)
 {
-    int rc = check_summary("json", c->json, c, e);
-    return rc < 0 ? rc : check_summary("html", c->html, c, e);
+    char summary[PT_PATH_LEN + 16];
+    summary_path(c->csv, summary, sizeof(summary));
+    const struct {
+        const char *option, *path;
+    } file[] = {{"json", c->json}, {"csv", c->csv}, {"html", c->html}, {"csv", summary}};
+    size_t n = PT_COUNT(file) - (c->csv[0] ? 0 : 1);
+    for (size_t i = 0; i < n; i++) {
+        if (!file[i].path[0] || is_stdout(file[i].path))
+            continue;
+        for (size_t k = i + 1; k < n; k++) {
+            if (!file[k].path[0] || !same_file(file[i].path, file[k].path))
+                continue;
+            if (file[k].path == summary)
+                return pt_fail(e, -EINVAL,
+                               "--%s %s is where --csv %s stores its totals: give one another name",
+                               file[i].option, file[i].path, c->csv);
+            return pt_fail(e, -EINVAL, "--%s and --%s name the same file: give one another name",
+                           file[i].option, file[k].option);
+        }
+        if (input && same_file(file[i].path, input))
+            return pt_fail(e, -EINVAL, "--%s %s would overwrite what is read: give it another name",
+                           file[i].option, file[i].path);
+        int rc = check_writable(file[i].option, file[i].path, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
 }
 
 static int store_csv(const struct pt_output *o, const struct pt_result *r, const char *path)
@@ -203,6 +271,11 @@ static int store_csv(const struct pt_output *o, const struct pt_result *r, const
     return rc ? rc : second;
 }
 
+static const char *stored(const char *path, int rc)
+{
+    return path[0] && !is_stdout(path) && rc == 0 ? path : NULL;
+}
+
 int pt_output_result(struct pt_output *o, const struct pt_result *r)
 {
     const struct pt_reporting *c = o->asked;
@@ -215,15 +288,20 @@ int pt_output_result(struct pt_output *o, const struct pt_result *r)
         csv = store_csv(o, r, c->csv);
     if (c->html[0])
         html = store(o, r, &pt_sink_html, c->html);
+    /* Of what was measured one document is kept, from which the rest can be made again. */
+    bool kept = o->kept || (c->json[0] && rc == 0);
+    if (!kept && (rc || csv || html))
+        rescue(r);
     struct pt_sink_style style = {.color = o->color, .chinese = o->chinese};
-    if (c->json[0] && !is_stdout(c->json) && rc == 0)
-        style.json = c->json;
+    style.json = stored(c->json, rc);
+    style.csv = stored(c->csv, csv);
+    style.html = stored(c->html, html);
     struct pt_buf text;
     struct pt_err e = {0};
     pt_buf_init(&text, PT_SINK_CEILING);
     if (o->reports->text->render(r, &style, &text, &e) < 0)
         fprintf(stderr, "pitot: %s\n", e.text);
-    int text_rc = put_report(o->fd, &text);
+    int text_rc = pt_output_print(o, &text);
     pt_buf_fini(&text);
     return rc ? rc : csv ? csv : html ? html : text_rc;
 }

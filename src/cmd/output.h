@@ -24,11 +24,13 @@ struct pt_output {
     const struct pt_reports *reports; /* pt_output_init: of a test */
     int fd;                           /* of text and live lines */
     bool color, chinese;
+    bool kept; /* set by the caller: the document is a file already */
     struct pt_progress progress;
 };
 
-/* -EINVAL when the totals of --csv would overwrite another file. */
-int pt_output_check(const struct pt_reporting *c, struct pt_err *e) PT_MUST_USE;
+/* -EINVAL when a file would overwrite another one, or `input`, which the command reads (NULL: it
+ * reads none), and when it is plain before anything runs that it cannot be written. */
+int pt_output_check(const struct pt_reporting *c, const char *input, struct pt_err *e) PT_MUST_USE;
 
 void pt_output_init(struct pt_output *o, const struct pt_reporting *asked);
 
@@ -39,6 +41,11 @@ void pt_output_live(struct pt_output *o, pt_ns elapsed, const struct pt_progress
 void pt_output_say(struct pt_output *o, const char *line);
 /* A part of the report that is known before the rest. */
 void pt_output_text(struct pt_output *o, const struct pt_buf *text);
+/* A report that is nowhere else: when it cannot be written this says so, and returns why. A reader
+ * who closed the pipe has seen enough, and is none. */
+int pt_output_print(const struct pt_output *o, const struct pt_buf *text) PT_MUST_USE;
+/* Whether `fd` is a pipe that nobody reads any more: who closed it has seen enough. */
+bool pt_output_reader_left(int fd);
 /* Takes the bar away; also before an error is printed. */
 void pt_output_quiet_down(struct pt_output *o);
 

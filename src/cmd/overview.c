@@ -50,8 +50,8 @@ static const struct row files[] = {
     {"--secret-file", "One shared secret, the same on both hosts, at most 4096 bytes; a line end "
                       "at its end does not count. A file that others may read is refused: `chmod "
                       "600`."},
-    {"$TMPDIR/pitot-ID.json", "The result document, when the file named with `--json` cannot be "
-                              "written; without TMPDIR in /tmp."},
+    {"$TMPDIR/pitot-ID.json", "The result document, when a file that was asked for cannot be "
+                              "written and no `--json` was; without TMPDIR in /tmp."},
     {"plans/", "Ready plans for `pitot run`, in the source tree."},
     {"/run/pitot/doctor-undo.json", "What kernel settings were before `pitot doctor --fix`."},
     {0}};

@@ -27,12 +27,11 @@ static int show(const char *path, const struct pt_reporting *asked, struct pt_er
 {
     struct pt_result *r = NULL;
     struct pt_output out;
-    int rc = pt_output_check(asked, e);
-    if (rc == 0)
-        rc = pt_result_load_by(pt_document_parse, path, &r, e);
+    int rc = pt_result_load_by(pt_document_parse, path, &r, e);
     if (rc < 0)
         return rc;
     pt_output_init(&out, asked);
+    out.kept = true;
     if (pt_run_is(r))
         out.reports = &pt_reports_run;
     rc = pt_output_result(&out, r);
@@ -55,6 +54,8 @@ static int run(int argc, const char *const *argv)
         rc = pt_fail(&e, -EINVAL, "expected one FILE, which a measurement wrote with --json");
     if (rc == 0)
         rc = pt_reporting_check(&set, &e);
+    if (rc == 0)
+        rc = pt_output_check(&asked, args.at[0], &e);
     if (rc < 0)
         return pt_cmd_complain(&manual, &e, PT_EXIT_USAGE);
     rc = show(args.at[0], &asked, &e);

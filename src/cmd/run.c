@@ -256,12 +256,9 @@ static int load(struct run *r, const struct run_opts *o, const char *path, struc
 static int run_plan(struct run *r, const struct run_opts *o, int argc, const char *const *argv)
 {
     struct pt_err e = {0};
-    int rc = pt_output_check(&r->asked, &e);
-    if (rc < 0)
-        return pt_cmd_complain(&manual, &e, PT_EXIT_USAGE);
     if (o->print_plan)
         return print_plan(&r->plan);
-    rc = pt_signals_install(&e);
+    int rc = pt_signals_install(&e);
     if (rc == 0)
         rc = pt_stage_open(&r->stage, &r->plan, &e);
     if (rc < 0)
@@ -294,6 +291,8 @@ static int run(int argc, const char *const *argv)
         rc = pt_fail(&e, -EINVAL, "expected one PLAN, a YAML file such as plans/quick.yaml");
     if (rc == 0)
         rc = check_options(&o, &r.asked, &e);
+    if (rc == 0)
+        rc = pt_output_check(&r.asked, args.at[0], &e);
     if (rc == 0)
         rc = load(&r, &o, args.at[0], &e);
     int status =

@@ -432,9 +432,10 @@ int pt_plan_file_only(struct pt_plan_file *f, const struct pt_strs *names, struc
             continue;
         char quoted[80];
         const char *near = pt_nearest(names->at[i], known);
-        return pt_fail(e, -EINVAL, "--only: %s has no test '%s'; %s '%s'", f->origin,
+        return pt_fail(e, -EINVAL, "--only: %s has no test '%s'; %s '%s'%s", f->origin,
                        pt_log_quote(quoted, sizeof(quoted), names->at[i], strlen(names->at[i])),
-                       near ? "did you mean" : "its first is", near ? near : known[0]);
+                       near ? "did you mean" : "its first is", near ? near : known[0],
+                       near ? "?" : "");
     }
     return 0;
 }

@@ -128,8 +128,9 @@ static int take_end(struct pt_plan_file *f, const struct pt_yaml *y, char name[P
     if (!f->host_names)
         pt_fail(e, -EINVAL, "%s: the plan has no `hosts:`, so there is no '%s'", y->key, quoted);
     else
-        pt_fail(e, -EINVAL, "%s: there is no host '%s'; %s '%s'", y->key, quoted,
-                near ? "did you mean" : "expected one such as", near ? near : known[0]);
+        pt_fail(e, -EINVAL, "%s: there is no host '%s'; %s '%s'%s", y->key, quoted,
+                near ? "did you mean" : "expected one such as", near ? near : known[0],
+                near ? "?" : "");
     return pt_plan_at_value(f, y, e);
 }
 

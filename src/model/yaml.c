@@ -60,6 +60,11 @@ static int broken(struct reader *r)
         return pt_fail(r->e, -ENOMEM, "no memory for the plan");
     if (p->error == YAML_READER_ERROR)
         return refuse_bytes(r);
+    size_t at = p->problem_mark.index; /* of a character; in what is ASCII so far, of a byte too */
+    bool tab = p->error == YAML_SCANNER_ERROR && at < r->n && r->bytes[at] == '\t';
+    if (tab)
+        return refuse(r, p->problem_mark.line + 1, p->problem_mark.column + 1,
+                      "a tab, where YAML takes spaces only");
     return refuse(r, p->problem_mark.line + 1, p->problem_mark.column + 1, "%s%s%s",
                   p->problem ? p->problem : "no YAML", p->context ? ", " : "",
                   p->context ? p->context : "");

@@ -50,6 +50,22 @@ void pt_page_heading(struct pt_page *p, const char *english)
     pt_buf_adds(p->out, "\n");
 }
 
+void pt_page_files(struct pt_page *p)
+{
+    const struct {
+        const char *name, *path;
+    } file[] = {{"JSON", p->style->json}, {"CSV", p->style->csv}, {"HTML", p->style->html}};
+    bool any = false;
+    for (size_t i = 0; i < PT_COUNT(file); i++) {
+        if (!file[i].path)
+            continue;
+        if (!any)
+            pt_buf_adds(p->out, "\n");
+        any = true;
+        pt_page_row(p, PT_INK_DIM, file[i].name, file[i].path);
+    }
+}
+
 void pt_page_row(struct pt_page *p, enum pt_ink ink, const char *english, const char *value)
 {
     char lead[256];

@@ -41,6 +41,8 @@ void pt_page_text(struct pt_page *p, const char *text);
 void pt_page_heading(struct pt_page *p, const char *english);
 /* "  label      value", the label in the reader's language; a long value is wrapped. */
 void pt_page_row(struct pt_page *p, enum pt_ink ink, const char *english, const char *value);
+/* Where the reports were stored, as far as the style tells. */
+void pt_page_files(struct pt_page *p);
 /* A sentence behind `lead` ("  - "), wrapped; continued lines are indented by its width. */
 void pt_page_sentence(struct pt_page *p, enum pt_ink ink, const char *lead, const char *text);
 void pt_page_table(struct pt_page *p, const struct pt_page_table *t);

@@ -57,6 +57,8 @@ static const struct {
     {"idle", "空闲"},
     {"in flight at the end", "结束时未完成"},
     {"JSON", "JSON 文件"},
+    {"CSV", "CSV 文件"},
+    {"HTML", "HTML 页面"},
     {"late", "迟到"},
     {"Latency", "时延"},
     {"left", "剩余"},

@@ -10,9 +10,9 @@
 
 /* How text shall look. */
 struct pt_sink_style {
-    bool color;       /* the output is a terminal and colour is wanted */
-    bool chinese;     /* else English */
-    const char *json; /* where the document was stored, or NULL: shown at the end */
+    bool color;                    /* the output is a terminal and colour is wanted */
+    bool chinese;                  /* else English */
+    const char *json, *csv, *html; /* where they were stored, or NULL: shown at the end */
 };
 
 struct pt_sink {

@@ -270,10 +270,7 @@ static int render(const struct pt_result *r, const struct pt_sink_style *style, 
     expectations(&p, r);
     sentences(&p, r, "warnings", "Warnings", PT_INK_YELLOW);
     sentences(&p, r, "notes", "Notes", PT_INK_PLAIN);
-    if (style->json) {
-        pt_buf_adds(out, "\n");
-        pt_page_row(&p, PT_INK_DIM, "JSON", style->json);
-    }
+    pt_page_files(&p);
     return out->failed ? pt_fail(e, out->failed, "the report is too long to print") : 0;
 }
 

@@ -221,10 +221,7 @@ static int render(const struct pt_result *r, const struct pt_sink_style *style, 
         const char *text = json_string_value(json_array_get(warnings, i));
         pt_page_sentence(&p, PT_INK_YELLOW, "  - ", text ? text : "");
     }
-    if (style->json) {
-        pt_buf_adds(out, "\n");
-        pt_page_row(&p, PT_INK_DIM, "JSON", style->json);
-    }
+    pt_page_files(&p);
     return out->failed ? pt_fail(e, out->failed, "the report is too long to print") : 0;
 }
 

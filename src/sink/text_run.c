@@ -276,10 +276,7 @@ static void end(struct pt_page *p, const struct pt_result *run)
         const char *text = json_string_value(json_array_get(warnings, i));
         pt_page_sentence(p, PT_INK_YELLOW, "  - ", text ? text : "");
     }
-    if (p->style->json) {
-        pt_buf_adds(p->out, "\n");
-        pt_page_row(p, PT_INK_DIM, "JSON", p->style->json);
-    }
+    pt_page_files(p);
 }
 
 static int finish(struct pt_buf *out, struct pt_err *e)

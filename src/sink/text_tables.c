@@ -298,24 +298,44 @@ static void load_and_memory(struct pt_page *p, const json_t *hosts)
     pt_page_table(p, &t);
 }
 
+static bool some_host_has(const json_t *hosts, const char *key)
+{
+    for (size_t i = 0; i < json_array_size(hosts); i++) {
+        const json_t *cpu = json_object_get(json_array_get(hosts, i), "cpu");
+        if (json_number_value(json_object_get(cpu, key)) >= 0.5)
+            return true;
+    }
+    return false;
+}
+
 void pt_text_hosts(struct pt_page *p, const struct pt_result *r)
 {
-    static const struct column columns[] = {
-        {"user", "user_pct"},   {"system", "system_pct"}, {"softirq", "softirq_pct"},
-        {"steal", "steal_pct"}, {"idle", "idle_pct"},
+    /* The rare ones where there is something of them: a line adds up to all of the time, and has
+     * its place on a terminal. */
+    static const struct column all[] = {
+        {"user", "user_pct"},     {"nice", "nice_pct"}, {"system", "system_pct"},
+        {"iowait", "iowait_pct"}, {"irq", "irq_pct"},   {"softirq", "softirq_pct"},
+        {"steal", "steal_pct"},   {"idle", "idle_pct"},
     };
     const json_t *hosts = pt_result_at(r, "hosts");
     if (!json_array_size(hosts))
         return;
+    struct column columns[PT_COUNT(all)];
+    size_t n = 0;
+    for (size_t i = 0; i < PT_COUNT(all); i++) {
+        bool rare = i == 1 || i == 3 || i == 4;
+        if (!rare || some_host_has(hosts, all[i].key))
+            columns[n++] = all[i];
+    }
     struct pt_page_table t = {0};
-    header(p, &t, columns, PT_COUNT(columns));
+    header(p, &t, columns, n);
     for (size_t i = 0; i < json_array_size(hosts) && t.rows < PT_PAGE_ROWS; i++) {
         const json_t *host = json_array_get(hosts, i), *cpu = json_object_get(host, "cpu");
         const char *role = text_of(host, "role");
         role = !strcmp(role, "both") ? "sender and receiver" : role;
         snprintf(t.cell[t.rows][0], PT_PAGE_CELL, "%.28s%s%s", text_of(host, "name"),
                  *role ? ", " : "", pt_page_say(p, role));
-        for (size_t c = 0; c < PT_COUNT(columns); c++)
+        for (size_t c = 0; c < n; c++)
             pt_figure_of(cpu, columns[c].key, "%", t.cell[t.rows][c + 1], PT_PAGE_CELL);
         t.rows++;
     }

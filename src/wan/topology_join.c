@@ -147,8 +147,8 @@ int pt_topo_join(struct pt_topo *t, enum pt_topo_kind kind, struct pt_err *e)
     }
     if (code == 0)
         snprintf(t->text, sizeof(t->text),
-                 "%u host%s, each a network namespace of this machine, joined by veth pairs and %s",
-                 t->n, t->n == 1 ? "" : "s",
+                 "%u host%s a network namespace of this machine, joined by veth pairs and %s", t->n,
+                 t->n == 1 ? "," : "s, each",
                  j.kind == PT_TOPO_BRIDGE ? "a bridge" : "a routing hub");
     return code;
 }

@@ -113,6 +113,67 @@ def test_a_full_disk_does_not_lose_the_result():
     document(r.stderr[r.stderr.index("{\n"):r.stderr.rindex("}\n") + 2])
 
 
+def test_a_page_that_cannot_be_written_does_not_lose_the_result():
+    for option in ("--html", "--csv"):
+        with tempfile.TemporaryDirectory() as dir:
+            r = run("lat", *SHORT, option, "/dev/full", env={"TMPDIR": dir})
+            files = list(pathlib.Path(dir).iterdir())
+            assert r.returncode == 1 and len(files) == 1 and str(files[0]) in r.stderr, (r, files)
+            document(files[0].read_text())
+            # What is stored already is not stored again.
+            r = run("report", str(files[0]), option, "/dev/full", env={"TMPDIR": dir})
+            assert r.returncode == 1 and len(list(pathlib.Path(dir).iterdir())) == 1, r
+
+
+def test_the_report_says_where_all_files_are():
+    with tempfile.TemporaryDirectory() as dir:
+        names = {kind: str(pathlib.Path(dir) / f"a.{kind}") for kind in ("json", "csv", "html")}
+        r = measured("lat", *SHORT, *(w for kind, name in names.items() for w in (f"--{kind}", name)))
+        for kind, name in names.items():
+            assert any(line.split() == [kind.upper(), name] for line in r.stdout.splitlines()), r.stdout
+
+
+def test_what_cannot_be_written_is_told_before_anything_runs():
+    for words in (["lat", "-d", "1h"], ["run", str(ROOT / "plans/quick.yaml")], ["host"], ["doctor"]):
+        for path, part in (("/nonexistent/x", "/nonexistent: No such file"), ("/tmp", "is a directory")):
+            r = run(*words, "--json", path)
+            assert r.returncode == 2 and not r.stdout and part in r.stderr and r.stderr.count("\n") == 1, (words, r)
+
+
+def test_no_file_overwrites_another_one_or_what_is_read():
+    with tempfile.TemporaryDirectory() as dir:
+        folder = pathlib.Path(dir)
+        kept, plan, link = folder / "a.json", folder / "p.yaml", folder / "link"
+        assert measured("lat", *SHORT, "--json", str(kept)).returncode == 0
+        plan.write_text("tests:\n  - lat: {duration: 1h}\n")
+        link.symlink_to(kept)
+        before = kept.read_bytes(), plan.read_bytes()
+        other = f"{dir}/../{folder.name}"
+        for words in (["report", str(kept), "--html", str(kept)], ["report", str(kept), "--html", str(link)],
+                      ["report", str(kept), "--csv", f"{other}/a.json"], ["compare", str(kept), str(kept), "--json", str(kept)],
+                      ["run", str(plan), "--json", str(plan)], ["run", str(plan), "--html", f"{other}/p.yaml"]):
+            r = run(*words)
+            assert r.returncode == 2 and "would overwrite what is read" in r.stderr and r.stderr.count("\n") == 1, (words, r)
+        for words in (["--json", f"{dir}/new", "--html", f"{other}/new"], ["--csv", f"{dir}/n.csv", "--html", f"{other}/n.summary.csv"]):
+            r = run("lat", "-d", "1h", *words)
+            assert r.returncode == 2 and "give one another name" in r.stderr, (words, r)
+        assert (kept.read_bytes(), plan.read_bytes()) == before and len(list(folder.iterdir())) == 3
+
+
+def test_text_that_is_lost_is_a_failure_and_a_reader_who_left_is_none():
+    plan = str(ROOT / "plans/quick.yaml")
+    for words in (["run", plan, "--dry-run"], ["run", plan, "--print-plan"], ["host", "-i", "100ms", "-n", "1"], ["doctor"],
+                  ["--help"], ["lat", "--help"], ["--version"], ["--man"]):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            r = subprocess.run([PITOT, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+        assert r.returncode == 1 and ("No space left" in r.stderr or "not all of the text" in r.stderr), (words, r)
+    reader, writer = os.pipe()
+    os.close(reader)
+    r = subprocess.run([PITOT, "host", "-i", "100ms"], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=10)
+    os.close(writer)
+    assert r.returncode == 0 and not r.stderr, r
+
+
 def test_csv_has_a_row_per_interval_and_one_of_totals():
     with tempfile.TemporaryDirectory() as dir:
         path = pathlib.Path(dir) / "a.csv"

@@ -186,6 +186,21 @@ def test_it_fits_a_phone():
 
 
 @limit(120)
+def test_long_labels_have_their_room():
+    doc = documents.result()
+    with tempfile.TemporaryDirectory() as folder:
+        rooms = []
+        for factor in (1, 1e6):
+            for host in doc["hosts"]:
+                for point in host["series"]:
+                    point["rx_kB_per_s"] *= factor
+            chart = next(seen(page_of(doc, folder)).all("figure", data_chart="host-bytes"))
+            style = next(chart.all("div", **{"class": "u-over"})).get("style")
+            rooms.append(float(re.search(r"left: ([0-9.]+)px", style).group(1)))
+        assert rooms[1] > rooms[0] + 20, rooms
+
+
+@limit(120)
 def test_a_measurement_makes_the_page_itself():
     commands = {"lat": ["lat", "-r", "2000"], "pps": ["pps", "-c", "4"], "bw": ["bw", "-c", "2"]}
     common = {"verdict", "headline", "series", "flows", "hosts", "plan", "environment"}
@@ -220,4 +235,4 @@ def test_a_page_goes_to_stdout_and_nowhere_else():
         done = pitot("lat", "--html", same, "--json", same)
         assert done.returncode == 2 and "give one another name" in done.stderr and not os.path.exists(same), done
         done = pitot("report", str(stored), "--html", "/nonexistent/x.html")
-        assert done.returncode == 1 and "/nonexistent/x.html" in done.stderr, done
+        assert done.returncode == 2 and "/nonexistent/x.html" in done.stderr, done

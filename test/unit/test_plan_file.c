@@ -64,6 +64,7 @@ static const struct {
     {"a: [[[[[[[[[[[1]]]]]]]]]]]\n", 1, 13, "within each other"},
     {"tests:\n  - lat:\n      size: 5\n      rate: 7\n      size: 6\n", 5, 7, "in line 3"},
     {"tests: []\ntests: []\n", 2, 1, "in line 1"},
+    {"tests:\n\t- lat: {}\n", 2, 1, "a tab"},
     /* the plan */
     {"just words\n", 1, 1, "expected a plan"},
     {"- lat: {}\n", 1, 1, "expected a plan"},

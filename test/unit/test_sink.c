@@ -177,6 +177,7 @@ static void bandwidth_says_what_matters(void **state)
     HAS(t, "block size", "1.00 MiB (fastest of five that were tried)");
     HAS(t, "event loop", "io_uring");
     HAS(t, "JSON", "out.json");
+    assert_null(strstr(t, " nice ")); /* none was measured */
     HAS(t, "p99<5ms", "held (latency.p99_us = 26.0 µs)");
     HAS(t, "  - receiver's socket buffer, target-host: UdpRcvbufErrors", "");
     HAS(t, "try: --rcvbuf 4MiB", "");
@@ -304,9 +305,13 @@ static void hosts_show_load_memory_and_the_busiest_interface(void **state)
     pt_result_free(r);
     /* A document of before has none of it, and no empty table either. */
     r = pt_result_new(0);
-    pt_result_append(r, "hosts", json_pack("{s:s, s:{s:f}}", "name", "a", "cpu", "idle_pct", 9.0));
+    pt_result_append(r, "hosts",
+                     json_pack("{s:s, s:{s:f, s:f, s:f}}", "name", "a", "cpu", "idle_pct", 9.0,
+                               "nice_pct", 22.0, "irq_pct", 0.1));
     t = render(&pt_sink_text, r, false, false);
     assert_non_null(strstr(t, "CPU of the hosts"));
+    HAS(t, "user  nice", "steal  idle"); /* the rare kinds where there is something of them */
+    assert_null(strstr(t, "  irq"));
     assert_null(strstr(t, "busiest interface"));
     free(t);
     pt_result_free(r);

@@ -32,18 +32,26 @@ const charts = {
 
 const font = (px) => `${px}px ${getComputedStyle(document.body).fontFamily}`;
 
+// As wide as the longest label needs; most need less than the least, so that charts below each other begin at one place.
+function roomFor(u, labels, axis, cycle) {
+  if (cycle > 1) return u.axes[axis]._size;
+  u.ctx.font = u.axes[axis].font[0];
+  const widest = Math.max(0, ...(labels || []).map((l) => u.ctx.measureText(l).width)) / devicePixelRatio;
+  return Math.max(78, Math.ceil(widest + u.axes[axis].ticks.size + u.axes[axis].gap + 2));
+}
+
 // What all charts share. `x` and `y` say how to write a value; series: {label, ink, dash, width, values, …}.
 function plotOptions(ink, {x, y, series, sync, scales = {}, xSplits}) {
   const axis = {stroke: ink.text, font: font(12), grid: {stroke: ink.grid, width: 1}, ticks: {stroke: ink.grid, width: 1, size: 5}};
   const xs = {...axis, size: 30, space: 70, values: (u, splits) => splits.map((v) => (v === null ? "" : x(v)))};
   if (xSplits) Object.assign(xs, {splits: xSplits, filter: (u, splits) => splits});
   return {
-    padding: [10, 12, 0, 4],
+    padding: [10, 26, 0, 4],
     scales: {x: {time: false}, ...scales},
     cursor: {sync: sync ? {key: sync, setSeries: false} : undefined, drag: {x: false, y: false}, points: {size: 6}},
     legend: {live: true},
     hooks: {setCursor: [(u) => u.root.classList.toggle("pointed", u.cursor.idx !== null && u.cursor.idx !== undefined)]},
-    axes: [xs, {...axis, size: 78, space: 34, values: (u, splits) => splits.map((v) => (v === null ? "" : y(v)))}],
+    axes: [xs, {...axis, size: roomFor, space: 34, values: (u, splits) => splits.map((v) => (v === null ? "" : y(v)))}],
     series: [{label: x.label, value: (u, v) => (v === null || v === undefined ? "–" : x(v))}, ...series.map((s) => ({
       label: s.label,
       stroke: s.stroke === undefined ? ink[s.ink] : s.stroke,
