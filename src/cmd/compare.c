@@ -46,7 +46,7 @@ static int read_one(struct side *s, const char *path, struct pt_err *e)
     int rc = pt_output_check(s->asked, path, e);
     if (rc < 0)
         return rc;
-    struct pt_result **grown = realloc(s->document, (s->n + 1) * sizeof(*grown));
+    struct pt_result **grown = realloc(s->document, (s->n + 1) * sizeof(struct pt_result *));
     if (!grown)
         return pt_fail(e, -ENOMEM, "no memory for %s", path);
     s->document = grown;

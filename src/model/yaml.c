@@ -53,6 +53,17 @@ static int refuse_bytes(struct reader *r)
     return refuse(r, line, column, "%s: a plan is UTF-8 text", r->parser.problem);
 }
 
+/* The first byte of a character that libyaml counted; 0 behind the end. */
+static unsigned char byte_of(const struct reader *r, size_t character)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        bool begins = ((unsigned char)r->bytes[i] & 0xc0) != 0x80;
+        if (begins && character-- == 0)
+            return (unsigned char)r->bytes[i];
+    }
+    return 0;
+}
+
 static int broken(struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
@@ -60,8 +71,7 @@ static int broken(struct reader *r)
         return pt_fail(r->e, -ENOMEM, "no memory for the plan");
     if (p->error == YAML_READER_ERROR)
         return refuse_bytes(r);
-    size_t at = p->problem_mark.index; /* of a character; in what is ASCII so far, of a byte too */
-    bool tab = p->error == YAML_SCANNER_ERROR && at < r->n && r->bytes[at] == '\t';
+    bool tab = p->error == YAML_SCANNER_ERROR && byte_of(r, p->problem_mark.index) == '\t';
     if (tab)
         return refuse(r, p->problem_mark.line + 1, p->problem_mark.column + 1,
                       "a tab, where YAML takes spaces only");

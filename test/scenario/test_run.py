@@ -396,7 +396,7 @@ def test_a_stored_run_gives_the_same_report_again():
         assert made.returncode == 0, made
         again = subprocess.run([PITOT, "report", str(at / "a.json"), "--json", str(at / "b.json"), "--csv", str(at / "b.csv")],
                                capture_output=True, text=True, timeout=20)
-        assert again.returncode == 0 and again.stdout.replace("b.json", "a.json") == made.stdout, (made.stdout, again.stdout)
+        assert again.returncode == 0 and again.stdout.replace("/b.", "/a.") == made.stdout, (made.stdout, again.stdout)
         for kind in ("json", "csv", "summary.csv"):
             assert (at / f"a.{kind}").read_bytes() == (at / f"b.{kind}").read_bytes(), kind
         doc = document((at / "a.json").read_text())

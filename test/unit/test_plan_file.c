@@ -49,7 +49,7 @@ static const struct {
     {"# only a remark\n", 1, 1, "empty"},
     {"tests: [\n", 2, 1, "expected"},
     {"tests:\n- lat: {size: 5\n  bad", 4, 1, "did not find expected"},
-    {"\ttests: []\n", 1, 1, "token"},
+    {"\ttests: []\n", 1, 1, "a tab"},
     {"tests:\n  - lat: {name: \"\xff\"}\n", 2, 18, "UTF-8"},
     {"tests:\n  - lat: {name: \"a\\u0007b\"}\n", 2, 17, "control characters"},
     {"tests:\n  - lat: {name: \"a\nb\\nc\"}\n", 2, 17, "control characters"},
@@ -64,7 +64,8 @@ static const struct {
     {"a: [[[[[[[[[[[1]]]]]]]]]]]\n", 1, 13, "within each other"},
     {"tests:\n  - lat:\n      size: 5\n      rate: 7\n      size: 6\n", 5, 7, "in line 3"},
     {"tests: []\ntests: []\n", 2, 1, "in line 1"},
-    {"tests:\n\t- lat: {}\n", 2, 1, "a tab"},
+    {"name: 中文\ntests:\n\t- lat: {}\n", 3, 1, "a tab"},
+    {"tests:\n  - lat: @\n", 2, 10, "token"},
     /* the plan */
     {"just words\n", 1, 1, "expected a plan"},
     {"- lat: {}\n", 1, 1, "expected a plan"},
