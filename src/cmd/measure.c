@@ -6,6 +6,7 @@
 #include "cmd/output.h"
 #include "cmd/test.h"
 #include "os/signal.h"
+#include "peer/list.h"
 #include "service/serve.h"
 #include "workload/list.h"
 
@@ -35,7 +36,7 @@ static int find_target(struct measure *m, struct pt_err *e)
         return 0;
     }
     struct pt_host host;
-    int rc = pt_host_parse(&host, m->plan.target, PT_PORT, e);
+    int rc = pt_host_parse(&host, m->plan.target, m->test.far->port, e);
     if (rc == 0)
         rc = pt_addr_resolve(&m->to, &host, c->ipv4 ? AF_INET : c->ipv6 ? AF_INET6 : AF_UNSPEC, e);
     if (rc == 0 && c->secret_file[0])
@@ -81,6 +82,7 @@ static int measure_with(struct measure *m, int argc, const char *const *argv)
         rc = pt_output_check(&m->plan.report, NULL, &e);
     if (rc == 0)
         rc = pt_test_check(&m->test, &e);
+    m->test.far = pt_peer_find(m->plan.common.peer);
     if (rc < 0)
         return pt_cmd_complain(manual, &e, PT_EXIT_USAGE);
     pt_output_init(&m->output, &m->plan.report);

@@ -50,7 +50,8 @@ int pt_test_run(struct pt_test *t, struct pt_result **out, struct pt_err *e)
         rc = t->wl->shape(t->plan, &t->shape, e);
     t->lines = (struct pt_live_lines){
         .output = t->output, .shape = &t->shape, .packets = t->wl == &pt_pps};
-    struct pt_rounds rounds = {.run = {.plan = t->plan,
+    struct pt_rounds rounds = {.run = {.far = t->far,
+                                       .plan = t->plan,
                                        .wl = t->wl,
                                        .to = t->to,
                                        .secret = t->secret,

@@ -12,6 +12,7 @@ struct pt_test {
     const struct pt_workload *wl;
     struct pt_plan *plan;
     const struct pt_addr_list *to;
+    const struct pt_far_kind *far; /* what is there; NULL: `pitot serve` */
     const struct pt_secret *secret;
     struct pt_output *output;   /* of live lines */
     const struct pt_gate *gate; /* NULL: none */

@@ -61,11 +61,11 @@ struct pt_far_kind {
     void (*keep_alive)(struct pt_far *f, pt_ns now);
     /* We have stopped sending: it shall stop, and report. */
     void (*stop)(struct pt_far *f, const struct pt_job *job);
-    /* When our end is read: makes its half of what it said and of what our end knows. */
-    void (*conclude)(struct pt_far *f, const struct pt_half *local);
+    /* When our end is read, and it has `reported`: makes its half of what it said and of what our
+     * end knows, and warns of what it cannot tell. */
+    void (*conclude)(struct pt_far *f, const struct pt_half *local, struct pt_result *r);
     /* A step failed with `rc`: what it said may be the better reason. Returns what stands then. */
     int (*explain)(struct pt_far *f, int rc, struct pt_err *e);
-    /* What it is called when it ends the test. */
     void (*close)(struct pt_far *f);
 };
 

@@ -120,8 +120,10 @@ void pt_flow_finish(struct pt_flow *f)
     sender_ends(f->w);
     stop_waiting(f);
     if (f->w->shape->chan != PT_CHAN_UDP && f->dir == PT_DIR_TX) {
-        pt_flow_probe(f);
-        shutdown(f->fd, SHUT_WR);
+        if (f->w->phase != PT_PHASE_TAIL) /* else the window's end has been looked at */
+            pt_flow_probe(f);
+        if (!f->w->shape->lingers)
+            shutdown(f->fd, SHUT_WR);
     }
 }
 

@@ -57,6 +57,7 @@ struct pt_half {
     double window_s;                 /* the length of the MEASURE phase as it really was */
     double transfer_s;               /* first to last arrival in it: a counted transfer's time */
     bool cut;                        /* it ended before its time */
+    bool sends_unknown;              /* what it sent in the window it cannot tell */
     double cpu_user_s, cpu_system_s; /* in the window */
     double gap_s, gap_at_s;          /* longest silence; its begin from the start of the window */
     uint64_t late, allocated, tx_refused;

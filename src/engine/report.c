@@ -73,14 +73,15 @@ static void read_direction(const struct pt_report *rep, bool reverse, struct dir
     struct pt_seq_books unused;
     const struct pt_half *tx = pt_report_sender(rep, reverse),
                          *rx = pt_report_receiver(rep, reverse);
-    *d = (struct direction){.reverse = reverse, .sender_known = tx, .receiver_known = rx};
+    *d = (struct direction){
+        .reverse = reverse, .sender_known = tx && !tx->sends_unknown, .receiver_known = rx};
     if (tx) {
         pt_half_direction(tx, rep->shape, reverse, &d->tx, &unused);
         d->tx_s = tx->window_s;
     }
     if (rx) {
         pt_half_direction(rx, rep->shape, reverse, &d->rx, &d->seq);
-        bool counted = rep->shape->bytes || rep->shape->ops_per_flow;
+        bool counted = rep->shape->bytes || rep->shape->ops_per_flow || rep->shape->whole;
         d->rx_s = counted && rx->transfer_s > 0 ? rx->transfer_s : rx->window_s;
     }
 }

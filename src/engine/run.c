@@ -330,6 +330,21 @@ static bool all_is_sent(const struct run *r, pt_ns now, pt_ns end)
            !pt_job_senders(&r->job);
 }
 
+/* A counted transfer that the other end sends, and does not end by itself. */
+static bool has_enough(const struct run *r)
+{
+    const struct pt_shape *s = &r->shape;
+    uint64_t came = 0;
+    if (!s->lingers || !s->bytes || s->forward == s->flows || pt_job_senders(&r->job))
+        return false;
+    for (unsigned p = 0; p < PT_PHASES; p++) {
+        struct pt_counters c;
+        pt_job_counters(&r->job, (enum pt_phase)p, &c);
+        came += c.rx_bytes;
+    }
+    return came >= s->bytes;
+}
+
 /* Until the time is over, everything is done, somebody is lost, or a signal came. */
 static void watch(struct run *r)
 {
@@ -357,14 +372,15 @@ static void watch(struct run *r)
         if (!heard || r->far.broken[0] || pt_signal_count() || peer_is_silent(r, now) ||
             r->far.reported)
             return;
-        if (pt_job_done(&r->job) || pt_job_is_broken(&r->job) || all_is_sent(r, now, end))
+        if (pt_job_done(&r->job) || pt_job_is_broken(&r->job) || all_is_sent(r, now, end) ||
+            has_enough(r))
             return;
         if (end != PT_NS_MAX && now >= end + s->tail + late)
             return;
         if (end != PT_NS_MAX && now >= end && !s->both && s->forward < s->flows &&
             now >= end + s->tail + 50 * PT_MS)
             return;
-        pt_ns until = now + 100 * PT_MS;
+        pt_ns until = now + (s->lingers && s->bytes ? PT_MS : 100 * PT_MS);
         if (next < until)
             until = next;
         if (r->sampled && now + 10 * PT_MS < until)
@@ -436,6 +452,8 @@ static int make_document(struct run *r, struct pt_result **out, struct pt_err *e
     struct pt_result *res = pt_result_new(pt_clock_realtime() - (pt_clock_now() - r->start_ns));
     if (!res)
         return pt_fail(e, -ENOMEM, "no memory for the report");
+    if (r->far.reported && r->far.kind->conclude)
+        r->far.kind->conclude(&r->far, &r->local, res);
     struct pt_report rep = {
         .plan = &r->plan,
         .wl = r->spec->wl,

@@ -32,3 +32,16 @@ int pt_shape_channel(const struct pt_plan *p, bool udp, enum pt_chan_kind *out, 
         return pt_fail(e, -EINVAL, "--via tcp and UDP contradict each other");
     return 0;
 }
+
+void pt_shape_peer(const struct pt_plan *p, struct pt_shape *s)
+{
+    if (strcmp(p->common.peer, "iperf3") != 0)
+        return;
+    s->lingers = true;
+    s->joins = false;
+    if (s->chan != PT_CHAN_UDP)
+        return;
+    s->dgram = PT_DGRAM_IPERF3_64;
+    s->whole = true;
+    s->warmup = s->tail = 0;
+}

@@ -12,4 +12,7 @@
 int pt_shape_channel(const struct pt_plan *p, bool udp, enum pt_chan_kind *out,
                      struct pt_err *e) PT_MUST_USE;
 
+/* What a stock server at the other end (--peer) makes different; the last that a `shape` does. */
+void pt_shape_peer(const struct pt_plan *p, struct pt_shape *s);
+
 #endif

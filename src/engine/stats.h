@@ -52,6 +52,7 @@ struct pt_counters {
 struct pt_flow_stat {
     struct pt_counters c[PT_PHASES];
     struct pt_seq_books seq;
+    uint64_t seq_top;  /* one above the highest number seen */
     uint64_t drops;    /* SO_RXQ_OVFL: what this socket dropped since it was opened */
     pt_ns first_tx_ns; /* instant of its first operation: start skew */
     double jitter_ns;  /* RFC 3550 6.4.1, where datagrams carry a time */

@@ -15,6 +15,7 @@
 #include "model/opt.h"
 #include "model/plan.h"
 #include "model/result.h"
+#include "proto/dgram.h"
 
 struct pt_flow;
 struct pt_worker;
@@ -47,7 +48,10 @@ struct pt_shape {
     bool polls;    /* receivers have no sockets: on_poll looks for what arrived */
     bool same_cpu; /* both ends on one CPU */
     bool joins;    /* within one machine: a lone sender may try the receiver's CPU and stay there */
-    bool sequenced;      /* datagrams carry a sequence header: losses are known */
+    bool sequenced;           /* datagrams carry a sequence header: losses are known */
+    enum pt_dgram_form dgram; /* how datagrams are numbered */
+    bool lingers; /* streams stay open when all is sent: the other end hears of the end elsewhere */
+    bool whole;   /* the other end tells sums of the whole test only: all phases count */
     bool answer_listens; /* the answering workers open a listener of their own (--crr) */
     size_t recv_size;    /* bytes of a receive buffer */
     bool unread;         /* streams: on_data looks at the number of bytes only */

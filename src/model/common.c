@@ -194,6 +194,8 @@ const struct pt_opt pt_common_opts[] = {
 
     {FIELD(via, PT_OPT_STRING), .name = "via", .metavar = "CHANNEL", .flags = PT_OPT_PEER,
      .group = "Path", .help = "what carries the test: tcp, or udp, which is the same as --udp"},
+    {FIELD(peer, PT_OPT_STRING), .name = "peer", .metavar = "TOOL", .flags = PT_OPT_LOCAL,
+     .help = "HOST is the stock server of another tool"},
     {FIELD(bind, PT_OPT_LIST), .name = "bind", .metavar = "ADDR[,...]", .flags = PT_OPT_COMMAS,
      .help = "source addresses; connections are spread over several"},
     {FIELD(ports, PT_OPT_CUSTOM), .name = "ports", .metavar = "A-B", .kind = &ports_kind,

@@ -6,6 +6,7 @@
 #include "model/expect.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,8 @@ int pt_plan_parse(struct pt_plan *p, int argc, const char *const *argv, struct p
     rc = take_target(p, &args, e);
     if (rc < 0)
         return rc;
+    if (p->common.peer[0] && !p->target[0])
+        return pt_fail(e, -EINVAL, "--peer %s: name HOST, where its server runs", p->common.peer);
     if (p->common.secret_file[0] && !p->target[0])
         return pt_fail(e, -EINVAL,
                        "--secret-file is for a server that was started elsewhere: name HOST");
@@ -153,6 +156,28 @@ static int check_load(const struct pt_plan *p, struct pt_err *e)
     return check_boost(p, e);
 }
 
+static int check_peer(const struct pt_plan *p, struct pt_err *e)
+{
+    const struct pt_common *c = &p->common;
+    const char *const *known = p->form->peers;
+    char all[80] = "";
+    if (!c->peer[0])
+        return pt_plan_given(p, "peer") ? pt_fail(e, -EINVAL, "--peer needs the name of a tool")
+                                        : 0;
+    for (size_t i = 0; known && known[i]; i++) {
+        size_t n = strlen(all);
+        snprintf(all + n, sizeof(all) - n, "%s%s", n ? ", " : "", known[i]);
+        if (strcmp(c->peer, known[i]) == 0)
+            return c->secret_file[0] ? pt_fail(e, -EINVAL,
+                                               "--secret-file is for `pitot serve`: a server of "
+                                               "%s knows no such secret",
+                                               c->peer)
+                                     : 0;
+    }
+    return pt_fail(e, -EINVAL, "--peer %s: %s measures against %s", c->peer,
+                   p->form->manual.command, all[0] ? all : "pitot only");
+}
+
 static int check_rest(const struct pt_plan *p, struct pt_err *e)
 {
     const struct pt_common *c = &p->common;
@@ -170,6 +195,8 @@ static int check_rest(const struct pt_plan *p, struct pt_err *e)
 int pt_plan_check(const struct pt_plan *p, struct pt_err *e)
 {
     int rc = check_load(p, e);
+    if (!rc)
+        rc = check_peer(p, e);
     if (!rc)
         rc = check_rest(p, e);
     if (!rc && p->form->check)

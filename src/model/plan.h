@@ -44,6 +44,7 @@ struct pt_common {
     uint32_t repeat;
     /* path */
     char via[PT_PATH_LEN];
+    char peer[16]; /* what stock server the target is; "": `pitot serve` */
     struct pt_strs bind;
     struct pt_ports ports;
     bool ipv4, ipv6;
@@ -69,6 +70,7 @@ enum pt_plan_set { PT_PLAN_OWN, PT_PLAN_COMMON, PT_PLAN_REPORT, PT_PLAN_SETS };
 /* What a measuring command tells the plan about itself; constant, part of its workload. */
 struct pt_plan_form {
     struct pt_manual manual;               /* its command is the plan's name */
+    const char *const *peers;              /* of --peer; NULL: none */
     const struct pt_opt *opts;             /* NULL: none of its own */
     size_t params_size;                    /* of the struct that `opts` fills */
     const struct pt_opt_default *defaults; /* of common options, for this command; NULL: none */

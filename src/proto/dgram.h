@@ -13,6 +13,9 @@
 #include <endian.h>
 #include <string.h>
 
+/* Whose header it is: ours, or that of a stock tool (proto/iperf3.h, proto/sockperf.h). */
+enum pt_dgram_form { PT_DGRAM_PITOT, PT_DGRAM_IPERF3, PT_DGRAM_IPERF3_64, PT_DGRAM_SOCKPERF };
+
 #define PT_DGRAM_HEADER 8
 #define PT_DGRAM_SHORT  4
 

@@ -11,6 +11,7 @@
 #include "engine/shape.h"
 #include "net/sock.h"
 #include "net/udp.h"
+#include "proto/iperf3.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,10 +74,35 @@ static size_t stream_block(const struct pt_common *c)
     return c->rate.per_s > 0 ? paced_block(c) : PT_BW_BLOCK;
 }
 
+/* What a stock server cannot be told. */
+static int check_peer(const struct pt_plan *p, struct pt_err *e)
+{
+    const struct pt_bw_opts *o = p->params;
+    const struct pt_common *c = &p->common;
+    bool udp = o->udp || !strcmp(c->via, "udp");
+    if (!c->peer[0])
+        return 0;
+    if (o->discard && !o->reverse)
+        return pt_fail(e, -EINVAL,
+                       "--discard: a server of %s receives in its own way; with --reverse it is "
+                       "this host that discards",
+                       c->peer);
+    if (c->connections > PT_IPERF3_STREAMS)
+        return pt_fail(e, -EINVAL, "--connections: a server of %s takes %d at most", c->peer,
+                       PT_IPERF3_STREAMS);
+    if (udp && pt_plan_given(p, "warmup") && c->warmup)
+        return pt_fail(e, -EINVAL,
+                       "--warmup: a server of %s tells the losses of a UDP test as a whole, which "
+                       "has none therefore; leave it out",
+                       c->peer);
+    return 0;
+}
+
 static int check(const struct pt_plan *p, struct pt_err *e)
 {
     const struct pt_bw_opts *o = p->params;
     int rc = check_transfer(p, e);
+    rc = rc < 0 ? rc : check_peer(p, e);
     return rc < 0 ? rc : pt_search_check(&o->search, p, e);
 }
 
@@ -124,6 +150,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
     };
     if (s->bytes)
         s->warmup = 0;
+    pt_shape_peer(p, s);
     return 0;
 }
 
@@ -295,6 +322,7 @@ static const struct pt_opt_default bw_defaults[] = {
     {"size", .help = "bytes of a block, or of a UDP datagram (default: the best block is found by "
                      "measurement, datagrams as large as the path takes whole)"},
     {"timeout", .help = "the other end is lost when it is silent for longer"},
+    {"peer", .help = "HOST is the stock server of another tool: iperf3"},
     {0}};
 
 const struct pt_workload pt_bw = {
@@ -312,6 +340,7 @@ const struct pt_workload pt_bw = {
                               "pitot bw -c 8 --bidir 10.0.0.2\teight each way\n"
                               "pitot bw -u -r 500mbit 10.0.0.2\tUDP at a rate\n"
                               "pitot bw --bytes 10GiB 10.0.0.2\ta transfer of exactly 10 GiB"},
+             .peers = (const char *const[]){"iperf3", NULL},
              .opts = bw_opts,
              .params_size = sizeof(struct pt_bw_opts),
              .defaults = bw_defaults,

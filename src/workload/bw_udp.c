@@ -12,6 +12,7 @@
 #include "net/sock.h"
 #include "net/udp.h"
 #include "proto/dgram.h"
+#include "proto/iperf3.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,10 +89,15 @@ int pt_bw_udp_init(struct pt_flow *f, struct pt_err *e)
     return u->bytes ? 0 : pt_fail(e, -ENOMEM, "no memory for datagrams");
 }
 
-static void write_batch(struct udp_flow *u, size_t k, bool measured, pt_ns now)
+static void write_batch(struct udp_flow *u, enum pt_dgram_form form, size_t k, bool measured,
+                        pt_ns now)
 {
     for (size_t i = 0; i < k; i++) {
         uint8_t *at = u->bytes + i * u->size;
+        if (form != PT_DGRAM_PITOT) { /* counted from 1 */
+            pt_iperf3_dgram_write(at, now, u->number + i + 1, form == PT_DGRAM_IPERF3_64);
+            continue;
+        }
         pt_dgram_write(at, u->size, u->number + i, measured);
         if (u->size >= PT_BW_DGRAM)
             pt_put64(at + 8, (uint64_t)now);
@@ -115,7 +121,7 @@ int pt_bw_udp_due(struct pt_flow *f, pt_ns due, unsigned n)
             k = 1;
             bytes = (size_t)f->bytes_left;
         }
-        write_batch(u, k, measured, pt_loop_now(f->w->loop));
+        write_batch(u, f->w->shape->dgram, k, measured, pt_loop_now(f->w->loop));
         ssize_t sent = k > 1 ? pt_udp_send_gso(f->fd, u->bytes, bytes, (unsigned)u->size,
                                                f->send_flags | MSG_NOSIGNAL)
                              : pt_flow_write(f, u->bytes, bytes);
@@ -131,8 +137,25 @@ int pt_bw_udp_due(struct pt_flow *f, pt_ns due, unsigned n)
     return (int)done;
 }
 
+/* False: not a datagram of the test. A counter of 32 bits may come round. */
+static bool see_iperf3(struct pt_flow *f, struct udp_flow *u, const uint8_t *at, size_t size,
+                       int64_t *sent)
+{
+    bool wide = f->w->shape->dgram == PT_DGRAM_IPERF3_64;
+    if (size < PT_IPERF3_DGRAM)
+        return false;
+    uint64_t number = pt_iperf3_dgram_read(at, wide, sent) - 1;
+    if (wide ? number >> 63 : 0)
+        return false;
+    if (!wide)
+        number = pt_seq_extend(&u->seq, number & 0xffffffffu, 32);
+    pt_seq_see(&u->seq, number, &f->st->seq);
+    return true;
+}
+
 void pt_bw_udp_data(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t seg, pt_ns now)
 {
+    const enum pt_dgram_form form = f->w->shape->dgram;
     struct udp_flow *u = f->own;
     for (size_t at = 0; at < n; at += seg) {
         size_t size = n - at < seg ? n - at : seg;
@@ -140,12 +163,19 @@ void pt_bw_udp_data(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t se
             f->st->seq.unique++;
             continue;
         }
-        uint64_t head = pt_get64(bytes + at);
-        bool measured = head >> 63;
-        pt_seq_see(&u->seq, head & ~((uint64_t)1 << 63), measured ? &f->st->seq : &u->scrap);
+        int64_t sent = 0;
+        if (form == PT_DGRAM_PITOT) {
+            uint64_t head = pt_get64(bytes + at);
+            bool measured = head >> 63;
+            pt_seq_see(&u->seq, head & ~((uint64_t)1 << 63), measured ? &f->st->seq : &u->scrap);
+            sent = size < PT_BW_DGRAM ? 0 : (int64_t)pt_get64(bytes + at + 8);
+        } else if (!see_iperf3(f, u, bytes + at, size, &sent)) {
+            continue;
+        }
+        f->st->seq_top = u->seq.next;
         if (size < PT_BW_DGRAM || f->w->moderated)
             continue;
-        int64_t transit = now - (int64_t)pt_get64(bytes + at + 8);
+        int64_t transit = now - sent;
         if (u->transit_known) {
             double d = (double)(transit - u->transit);
             f->st->jitter_ns += ((d < 0 ? -d : d) - f->st->jitter_ns) / 16;
