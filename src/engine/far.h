@@ -59,10 +59,10 @@ struct pt_far_kind {
     bool (*listen)(struct pt_far *f);
     /* About once a second, while it runs: that we still live. */
     void (*keep_alive)(struct pt_far *f, pt_ns now);
-    /* We have stopped sending: it shall stop, and report. */
+    /* We have stopped sending: it shall stop, and report. Without this entry it reports nothing. */
     void (*stop)(struct pt_far *f, const struct pt_job *job);
-    /* When our end is read, and it has `reported`: makes its half of what it said and of what our
-     * end knows, and warns of what it cannot tell. */
+    /* When our end is read: makes its half of what it said and of what our end knows, and warns of
+     * what it cannot tell. */
     void (*conclude)(struct pt_far *f, const struct pt_half *local, struct pt_result *r);
     /* A step failed with `rc`: what it said may be the better reason. Returns what stands then. */
     int (*explain)(struct pt_far *f, int rc, struct pt_err *e);

@@ -394,6 +394,8 @@ static void watch(struct run *r)
 /* Until the peer has reported, is lost, or somebody wants no report of it. */
 static void await_report(struct run *r)
 {
+    if (!r->far.kind->stop)
+        return;
     pt_ns most = patience(r) < REPORT_NS ? patience(r) + PT_S : REPORT_NS;
     r->far.heard_ns = pt_clock_now();
     while (!r->far.broken[0] && !r->far.reported && listen_to_peer(r) && !r->far.reported) {
@@ -452,7 +454,7 @@ static int make_document(struct run *r, struct pt_result **out, struct pt_err *e
     struct pt_result *res = pt_result_new(pt_clock_realtime() - (pt_clock_now() - r->start_ns));
     if (!res)
         return pt_fail(e, -ENOMEM, "no memory for the report");
-    if (r->far.reported && r->far.kind->conclude)
+    if (r->far.kind->conclude)
         r->far.kind->conclude(&r->far, &r->local, res);
     struct pt_report rep = {
         .plan = &r->plan,

@@ -35,6 +35,8 @@ int pt_shape_channel(const struct pt_plan *p, bool udp, enum pt_chan_kind *out, 
 
 void pt_shape_peer(const struct pt_plan *p, struct pt_shape *s)
 {
+    if (strcmp(p->common.peer, "sockperf") == 0)
+        s->dgram = PT_DGRAM_SOCKPERF;
     if (strcmp(p->common.peer, "iperf3") != 0)
         return;
     s->lingers = true;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const struct pt_far_kind *const peers[] = {&pt_peer_iperf3};
+static const struct pt_far_kind *const peers[] = {&pt_peer_iperf3, &pt_peer_sockperf};
 
 const struct pt_far_kind *pt_peer_find(const char *name)
 {

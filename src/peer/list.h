@@ -6,7 +6,7 @@
 
 #include "engine/far.h"
 
-extern const struct pt_far_kind pt_peer_iperf3;
+extern const struct pt_far_kind pt_peer_iperf3, pt_peer_sockperf;
 
 /* NULL: there is none of that name. "" is pitot's own. */
 const struct pt_far_kind *pt_peer_find(const char *name);

@@ -9,6 +9,7 @@
 #define PT_PROTO_DGRAM_H
 
 #include "base/types.h"
+#include "proto/sockperf.h"
 
 #include <endian.h>
 #include <string.h>
@@ -45,9 +46,13 @@ static inline uint32_t pt_get32(const uint8_t *at)
     return le32toh(v);
 }
 
-static inline void pt_dgram_write(uint8_t *at, size_t size, uint64_t number, bool measured)
+/* PITOT and SOCKPERF; iperf3's carry the time as well. */
+static inline void pt_dgram_write(enum pt_dgram_form form, uint8_t *at, size_t size,
+                                  uint64_t number, bool measured)
 {
-    if (PT_LIKELY(size >= PT_DGRAM_HEADER))
+    if (PT_UNLIKELY(form == PT_DGRAM_SOCKPERF))
+        pt_sockperf_number(at, number + 1);
+    else if (PT_LIKELY(size >= PT_DGRAM_HEADER))
         pt_put64(at, number | (uint64_t)measured << 63);
     else if (size >= PT_DGRAM_SHORT)
         pt_put32(at, ((uint32_t)number & 0x7fffffffu) | (uint32_t)measured << 31);

@@ -98,7 +98,7 @@ static void write_batch(struct udp_flow *u, enum pt_dgram_form form, size_t k, b
             pt_iperf3_dgram_write(at, now, u->number + i + 1, form == PT_DGRAM_IPERF3_64);
             continue;
         }
-        pt_dgram_write(at, u->size, u->number + i, measured);
+        pt_dgram_write(form, at, u->size, u->number + i, measured);
         if (u->size >= PT_BW_DGRAM)
             pt_put64(at + 8, (uint64_t)now);
     }

@@ -44,6 +44,11 @@ static const struct pt_lat_opts *opts(const struct pt_worker *w)
     return w->job->spec.plan->params;
 }
 
+static bool is_sockperf(const struct pt_worker *w)
+{
+    return w->shape->dgram == PT_DGRAM_SOCKPERF;
+}
+
 size_t pt_lat_size(const struct pt_plan *p)
 {
     const struct pt_lat_opts *o = p->params;
@@ -97,6 +102,25 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         .warmup = c->warmup,
         .duration = c->duration,
     };
+    pt_shape_peer(p, s);
+    return 0;
+}
+
+static int check(const struct pt_plan *p, struct pt_err *e)
+{
+    const struct pt_lat_opts *o = p->params;
+    const struct pt_common *c = &p->common;
+    size_t size = pt_lat_size(p);
+    if (!c->peer[0])
+        return 0;
+    if (o->crr || o->one_way || o->same_cpu || o->load.given)
+        return pt_fail(e, -EINVAL,
+                       "--crr, --one-way, --same-cpu and --load need `pitot serve` at the other "
+                       "end; a server of %s only answers",
+                       c->peer);
+    if (size < PT_SOCKPERF_HEADER || size > PT_SOCKPERF_MAX)
+        return pt_fail(e, -EINVAL, "--size: a message of %s has %d to %d bytes", c->peer,
+                       PT_SOCKPERF_HEADER, PT_SOCKPERF_MAX);
     return 0;
 }
 
@@ -153,6 +177,10 @@ static int flow_init(struct pt_flow *f, struct pt_err *e)
     if (!l->message || !l->ring)
         return pt_fail(e, -ENOMEM, "no memory for the open requests of a connection");
     memset(l->message, 0x5a, size);
+    if (is_sockperf(f->w))
+        pt_sockperf_write(l->message,
+                          &(struct pt_sockperf){.flags = PT_SOCKPERF_CLIENT | PT_SOCKPERF_PONG,
+                                                .length = (uint32_t)size});
     return 0;
 }
 
@@ -163,6 +191,14 @@ static void write_number(uint8_t *at, size_t size, uint64_t number)
     uint8_t eight[8];
     pt_put64(eight, number);
     memcpy(at, eight, size < sizeof(eight) ? size : sizeof(eight));
+}
+
+/* UINT64_MAX: it answers nothing. */
+static uint64_t read_sockperf(const uint8_t *at, size_t size)
+{
+    struct pt_sockperf m;
+    pt_sockperf_read(&m, at);
+    return m.flags & PT_SOCKPERF_CLIENT || m.length != size ? UINT64_MAX : m.sequence - 1;
 }
 
 /* The request that a message with this number answers: the newest whose low bytes agree. */
@@ -179,6 +215,11 @@ static uint64_t read_number(const struct lat_flow *l, const uint8_t *at, size_t 
     return number > newest && number >= range ? number - range : number;
 }
 
+static uint64_t number_of(const struct pt_flow *f, const uint8_t *at, size_t size)
+{
+    return PT_UNLIKELY(is_sockperf(f->w)) ? read_sockperf(at, size) : read_number(f->own, at, size);
+}
+
 static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
 {
     (void)n;
@@ -193,7 +234,10 @@ static int on_due(struct pt_flow *f, pt_ns due, unsigned n)
         pt_flow_error(f, PT_OP_BACKLOG, due, sent, sent);
         return 1;
     }
-    write_number(l->message, size, l->next);
+    if (PT_UNLIKELY(is_sockperf(w)))
+        pt_sockperf_number(l->message, l->next + 1);
+    else
+        write_number(l->message, size, l->next);
     if (opts(w)->one_way)
         pt_put64(l->message + 8, (uint64_t)sent);
     int rc = pt_flow_send(f, l->message, size);
@@ -300,7 +344,7 @@ static void ask_stream(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t
         l->got = 0;
         memcpy(head, seen, keep);
         /* In order, those that came too late among them. */
-        if (l->highest == l->next || read_number(l, head, size) != l->highest) {
+        if (l->highest == l->next || number_of(f, head, size) != l->highest) {
             pt_flow_end(f, -EPROTO);
             return;
         }
@@ -310,12 +354,11 @@ static void ask_stream(struct pt_flow *f, const uint8_t *bytes, size_t n, size_t
 
 static void ask_data(struct pt_flow *f, uint8_t *bytes, size_t n, pt_ns now)
 {
-    struct lat_flow *l = f->own;
     size_t size = pt_lat_size(f->w->job->spec.plan);
     if (f->w->shape->chan != PT_CHAN_UDP)
         ask_stream(f, bytes, n, size, now);
     else if (n == size && n)
-        answered(f, read_number(l, bytes, size), bytes, now);
+        answered(f, number_of(f, bytes, size), bytes, now);
     else
         f->w->st->late++;
 }
@@ -483,6 +526,7 @@ static const struct pt_opt_default lat_defaults[] = {
     {"size", .help = "bytes of a request and of its answer (default 14, with --one-way 32)"},
     {"timeout", .help = "a request without an answer for so long is an error; it still enters the "
                         "histogram; a closed loop over UDP waits 1s unless told otherwise"},
+    {"peer", .help = "HOST is the stock server of another tool: sockperf"},
     {0}};
 
 const struct pt_workload pt_lat = {
@@ -503,7 +547,9 @@ const struct pt_workload pt_lat = {
                                 "pitot lat --load tcp 10.0.0.2\tunder a bulk transfer"},
          .opts = lat_opts,
          .params_size = sizeof(struct pt_lat_opts),
-         .defaults = lat_defaults},
+         .peers = (const char *const[]){"sockperf", NULL},
+         .defaults = lat_defaults,
+         .check = check},
     .worker_size = 65536,
     .flow_size = 512,
     .yield = "operations_per_s",

@@ -81,6 +81,7 @@ static int shape(const struct pt_plan *p, struct pt_shape *s, struct pt_err *e)
         .duration = c->duration,
         .tail = 20 * PT_MS,
     };
+    pt_shape_peer(p, s);
     return 0;
 }
 
@@ -99,11 +100,19 @@ static void worker_fini(struct pt_worker *w)
         pt_pps_packet_fini(w);
 }
 
+void pt_pps_fill(const struct pt_pps_flow *p, uint8_t *datagram)
+{
+    if (p->form == PT_DGRAM_SOCKPERF)
+        pt_sockperf_write(datagram, &(struct pt_sockperf){.flags = PT_SOCKPERF_CLIENT,
+                                                          .length = (uint32_t)p->size});
+}
+
 static int flow_init(struct pt_flow *f, struct pt_err *e)
 {
     struct pt_pps_flow *p = f->own;
     p->size = pt_pps_size(f->w->job->spec.plan);
     p->batch = 1;
+    p->form = f->w->shape->dgram;
     int most = pt_udp_payload_max(f->fd);
     bool fragments = most > 0 && p->size > (size_t)most;
     int rc = pt_udp_fragment(f->fd, fragments);
@@ -133,7 +142,11 @@ static int flow_init(struct pt_flow *f, struct pt_err *e)
         pt_worker_note(f->w, "%zu datagrams per send (segmentation offload)", p->batch);
     }
     p->bytes = pt_worker_alloc(f->w, p->batch * p->size);
-    return p->bytes ? 0 : pt_fail(e, -ENOMEM, "no memory for datagrams");
+    if (!p->bytes)
+        return pt_fail(e, -ENOMEM, "no memory for datagrams");
+    for (size_t i = 0; i < p->batch; i++)
+        pt_pps_fill(p, p->bytes + i * p->size);
+    return 0;
 }
 
 static int send_batches(struct pt_flow *f, struct pt_pps_flow *p, unsigned n, bool measured)
@@ -142,7 +155,7 @@ static int send_batches(struct pt_flow *f, struct pt_pps_flow *p, unsigned n, bo
     while (done < n) {
         unsigned k = n - done < p->batch ? n - done : (unsigned)p->batch;
         for (unsigned i = 0; i < k; i++)
-            pt_dgram_write(p->bytes + i * p->size, p->size, p->number + i, measured);
+            pt_dgram_write(p->form, p->bytes + i * p->size, p->size, p->number + i, measured);
         ssize_t sent = pt_flow_write(f, p->bytes, k * p->size);
         if (PT_UNLIKELY(sent < 0)) {
             f->w->st->tx_refused += sent == -ENOBUFS ? k : 0;
@@ -214,6 +227,18 @@ static void report(const struct pt_report *rep, struct pt_result *r)
 static int check(const struct pt_plan *p, struct pt_err *e)
 {
     const struct pt_pps_opts *o = p->params;
+    const struct pt_common *c = &p->common;
+    if (c->peer[0] && (o->path == PT_PPS_XDP || o->no_coalesce))
+        return pt_fail(e, -EINVAL,
+                       "--path xdp and --no-coalesce are about both ends: a server of %s receives "
+                       "in its own way",
+                       c->peer);
+    if (c->peer[0] && o->search.given)
+        return pt_fail(e, -EINVAL, "--search looks for losses, which a server of %s does not tell",
+                       c->peer);
+    if (c->peer[0] && c->size && c->size < PT_SOCKPERF_HEADER)
+        return pt_fail(e, -EINVAL, "--size: a message of %s has %d bytes at least", c->peer,
+                       PT_SOCKPERF_HEADER);
     return pt_search_check(&o->search, p, e);
 }
 
@@ -242,6 +267,7 @@ static const struct pt_opt_default pps_defaults[] = {
     {"rate", .help = "open loop: packets per second in all (default: as fast as they go)"},
     {"size", .help = "payload bytes of a packet (default 14)"},
     {"timeout", .help = "the other end is lost when it is silent for longer"},
+    {"peer", .help = "HOST is the stock server of another tool: sockperf"},
     {0}};
 
 const struct pt_workload pt_pps = {
@@ -261,6 +287,7 @@ const struct pt_workload pt_pps = {
               .examples = "pitot pps 10.0.0.2\t64 flows, as fast as they go\n"
                           "pitot pps --search 'loss<=0.1%' 10.0.0.2\tthe rate without loss\n"
                           "pitot pps -r 100k -s 64 10.0.0.2\tat a rate"},
+         .peers = (const char *const[]){"sockperf", NULL},
          .opts = pps_opts,
          .params_size = sizeof(struct pt_pps_opts),
          .defaults = pps_defaults,

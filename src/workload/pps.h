@@ -31,6 +31,7 @@ enum {
 struct pt_pps_flow {
     uint64_t number;
     size_t size, batch;
+    enum pt_dgram_form form;
     uint8_t *bytes; /* `batch` datagrams; packet, xdp: the frame that all others are copied from */
     size_t header;  /* packet, xdp: its length before the datagram */
     struct pt_seq seq;
@@ -51,6 +52,8 @@ static inline enum pt_pps_path pt_pps_path(const struct pt_plan *p)
 }
 
 size_t pt_pps_size(const struct pt_plan *p);
+/* What all datagrams of a flow have in common behind the number. */
+void pt_pps_fill(const struct pt_pps_flow *p, uint8_t *datagram);
 
 /* ---- pps_frame.c: frames of our own making, past the sender's IP stack */
 

@@ -202,6 +202,7 @@ int pt_pps_frame_init(struct pt_flow *f, struct pt_err *e)
     p->bytes = pt_worker_alloc(f->w, pt_pps_frame_len(p));
     if (!p->bytes)
         return pt_fail(e, -ENOMEM, "no memory for frames");
+    pt_pps_fill(p, p->bytes + p->header);
     ssize_t n = pt_udp_frame_build(p->bytes, pt_pps_frame_len(p), &ends, p->size);
     return n < 0 ? (int)n : 0;
 }
@@ -213,7 +214,7 @@ void pt_pps_frame_write(struct pt_pps_flow *p, uint8_t *frame, uint64_t number, 
     size_t n = p->size >= PT_DGRAM_HEADER  ? PT_DGRAM_HEADER
                : p->size >= PT_DGRAM_SHORT ? PT_DGRAM_SHORT
                                            : 0;
-    pt_dgram_write(head, p->size, number, measured);
+    pt_dgram_write(p->form, head, p->size, number, measured);
     pt_udp_frame_patch(p->bytes, p->header, 0, head, n);
     memcpy(frame, p->bytes, p->header + n);
 }
