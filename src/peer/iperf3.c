@@ -14,6 +14,7 @@
 #include "engine/channel.h"
 #include "engine/sources.h"
 #include "net/exact.h"
+#include "net/iperf3_control.h"
 #include "net/tcp_info.h"
 #include "os/clock.h"
 #include "os/signal.h"
@@ -35,7 +36,7 @@
 #define ANSWER_NS (30 * PT_S)  /* of a UDP stream: as iperf3 itself waits */
 
 struct own {
-    int fd; /* control */
+    struct pt_iperf3_control control;
     char cookie[PT_IPERF3_COOKIE];
     struct pt_iperf3_params params;
     int *flows; /* copies, to see what is not acknowledged yet */
@@ -46,91 +47,6 @@ struct own {
     struct pt_iperf3_results results;
     bool have_results;
 };
-
-/* ---- what it says */
-
-static int say(struct pt_far *f, int8_t state, pt_ns deadline)
-{
-    struct own *o = f->own;
-    return pt_exact_write(o->fd, &state, 1, deadline);
-}
-
-static int lost(struct pt_far *f, int rc, struct pt_err *e)
-{
-    if (rc == -ECONNRESET)
-        return pt_fail(e, rc, "the %s ended the connection", f->name);
-    if (rc == -ETIMEDOUT)
-        return pt_fail(e, rc, "the %s does not answer", f->name);
-    return pt_fail(e, rc, "the %s: %s", f->name, pt_strerror(rc));
-}
-
-/* What a state other than the expected one means. */
-static int unexpected(struct pt_far *f, int8_t state, pt_ns deadline, struct pt_err *e)
-{
-    struct own *o = f->own;
-    uint8_t code[4] = {0};
-    if (state == PT_IPERF3_ACCESS_DENIED)
-        return pt_fail(e, -EBUSY, "the %s is busy with another test; try again later", f->name);
-    if (state == PT_IPERF3_SERVER_TERMINATE)
-        return pt_fail(e, -ECONNRESET, "the %s was stopped", f->name);
-    if (state == PT_IPERF3_SERVER_ERROR) {
-        pt_ns soon = pt_clock_now() + PT_S; /* it may end without telling why */
-        bool told = pt_exact_read(o->fd, code, 4, soon < deadline ? soon : deadline) == 0;
-        int32_t i_errno = (int32_t)((uint32_t)code[0] << 24 | (uint32_t)code[1] << 16 |
-                                    (uint32_t)code[2] << 8 | code[3]);
-        if (!told)
-            return pt_fail(e, -EREMOTEIO, "the %s failed and did not say why", f->name);
-        return pt_fail(e, i_errno == 142 ? -EACCES : -EREMOTEIO, "the %s: %s (its error %d)",
-                       f->name, pt_iperf3_error(i_errno), (int)i_errno);
-    }
-    return pt_fail(e, -EPROTO, "the %s does not speak iperf3: it said %d", f->name, state);
-}
-
-static int expect(struct pt_far *f, int8_t want, pt_ns deadline, struct pt_err *e)
-{
-    struct own *o = f->own;
-    int8_t state;
-    int rc = pt_exact_read(o->fd, &state, 1, deadline);
-    if (rc < 0)
-        return lost(f, rc, e);
-    return state == want ? 0 : unexpected(f, state, deadline, e);
-}
-
-static int send_json(struct pt_far *f, json_t *value, pt_ns deadline, struct pt_err *e)
-{
-    struct own *o = f->own;
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-    json_decref(value);
-    if (!text)
-        return pt_fail(e, -ENOMEM, "no memory for a message to the %s", f->name);
-    size_t n = strlen(text);
-    uint8_t head[4] = {(uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
-    int rc = pt_exact_write(o->fd, head, 4, deadline);
-    if (rc == 0)
-        rc = pt_exact_write(o->fd, text, n, deadline);
-    free(text);
-    return rc < 0 ? lost(f, rc, e) : 0;
-}
-
-static int receive_json(struct pt_far *f, json_t **out, pt_ns deadline, struct pt_err *e)
-{
-    struct own *o = f->own;
-    uint8_t head[4];
-    *out = NULL;
-    int rc = pt_exact_read(o->fd, head, 4, deadline);
-    if (rc < 0)
-        return lost(f, rc, e);
-    size_t n = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
-    if (!n || n > PT_IPERF3_RESULTS_MAX)
-        return pt_fail(e, -EPROTO, "the %s announces results of %zu bytes", f->name, n);
-    char *text = malloc(n);
-    if (!text)
-        return pt_fail(e, -ENOMEM, "no memory for the results of the %s", f->name);
-    rc = pt_exact_read(o->fd, text, n, deadline);
-    rc = rc < 0 ? lost(f, rc, e) : pt_iperf3_json_parse(text, n, out, e);
-    free(text);
-    return rc;
-}
 
 /* ---- before the start */
 
@@ -147,25 +63,27 @@ static int reach(struct pt_far *f, pt_ns deadline, struct pt_err *e)
     if (!o)
         return pt_fail(e, -ENOMEM, "no memory");
     f->own = o;
-    o->fd = -1;
+    o->control.fd = -1;
     int rc = pt_sources_first(&from, &f->plan->common, s->to, e);
     if (rc < 0)
         return rc;
-    o->fd = pt_sock_connect_any(SOCK_STREAM, s->to, &from, &nodelay, deadline, &used, e);
-    if (o->fd < 0)
-        return o->fd;
-    f->fd = o->fd;
+    o->control.fd = pt_sock_connect_any(SOCK_STREAM, s->to, &from, &nodelay, deadline, &used, e);
+    if (o->control.fd < 0)
+        return o->control.fd;
+    f->fd = o->control.fd;
     f->at = s->to->addr[used];
     snprintf(f->name, sizeof(f->name), "iperf3 server at %s", pt_addr_print(&f->at, text));
+    snprintf(o->control.name, sizeof(o->control.name), "%s", f->name);
     rc = pt_random_bytes(random, sizeof(random));
     if (rc < 0)
         return pt_fail(e, rc, "random numbers: %s", pt_strerror(rc));
     pt_iperf3_cookie(o->cookie, random);
     f->identity = json_pack("{s:s, s:s}", "software", "iperf3", "address", text);
-    if (pt_tcp_info_read(&t, o->fd) == 0)
+    if (pt_tcp_info_read(&t, o->control.fd) == 0)
         f->rtt_ns = (pt_ns)t.rtt_us * PT_US;
-    rc = pt_exact_write(o->fd, o->cookie, sizeof(o->cookie), deadline);
-    return rc < 0 ? lost(f, rc, e) : expect(f, PT_IPERF3_PARAM_EXCHANGE, deadline, e);
+    rc = pt_exact_write(o->control.fd, o->cookie, sizeof(o->cookie), deadline);
+    return rc < 0 ? pt_iperf3_lost(&o->control, rc, e)
+                  : pt_iperf3_expect(&o->control, PT_IPERF3_PARAM_EXCHANGE, deadline, e);
 }
 
 static void fill_params(struct pt_far *f)
@@ -202,14 +120,15 @@ static int propose(struct pt_far *f, pt_ns deadline, struct pt_err *e)
 {
     struct own *o = f->own;
     fill_params(f);
-    int rc = send_json(f, pt_iperf3_params_json(&o->params), deadline, e);
-    return rc < 0 ? rc : expect(f, PT_IPERF3_CREATE_STREAMS, deadline, e);
+    int rc = pt_iperf3_send_json(&o->control, pt_iperf3_params_json(&o->params), deadline, e);
+    return rc < 0 ? rc : pt_iperf3_expect(&o->control, PT_IPERF3_CREATE_STREAMS, deadline, e);
 }
 
 /* A duplicate of the request could be taken for another stream, so it is not repeated; as iperf3
  * does it. Datagrams of a test that the other end sends may come before the answer. */
 static int open_datagrams(struct pt_far *f, int fd, pt_ns deadline, struct pt_err *e)
 {
+    struct own *o = f->own;
     uint8_t answer[64];
     pt_ns most = pt_clock_now() + ANSWER_NS;
     int rc = pt_exact_write(fd, pt_iperf3_udp_hello, sizeof(pt_iperf3_udp_hello), deadline);
@@ -229,7 +148,7 @@ static int open_datagrams(struct pt_far *f, int fd, pt_ns deadline, struct pt_er
         if (got < 0 && errno != EAGAIN)
             rc = -errno;
     }
-    return lost(f, rc, e);
+    return pt_iperf3_lost(&o->control, rc, e);
 }
 
 static int dial(struct pt_far *f, struct pt_dial *d, pt_ns deadline, struct pt_err *e)
@@ -250,7 +169,7 @@ static int dial(struct pt_far *f, struct pt_dial *d, pt_ns deadline, struct pt_e
         int rc = udp ? open_datagrams(f, fd, deadline, e)
                      : pt_exact_write(fd, o->cookie, sizeof(o->cookie), deadline);
         if (rc < 0)
-            return udp ? rc : lost(f, rc, e);
+            return udp ? rc : pt_iperf3_lost(&o->control, rc, e);
         int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         if (copy < 0)
             return pt_fail(e, -errno, "one more descriptor per flow: %s", pt_strerror(-errno));
@@ -264,9 +183,9 @@ static int start(struct pt_far *f, pt_ns lead, pt_ns deadline, struct pt_err *e)
 {
     struct own *o = f->own;
     (void)lead;
-    int rc = expect(f, PT_IPERF3_TEST_START, deadline, e);
+    int rc = pt_iperf3_expect(&o->control, PT_IPERF3_TEST_START, deadline, e);
     if (rc == 0)
-        rc = expect(f, PT_IPERF3_TEST_RUNNING, deadline, e);
+        rc = pt_iperf3_expect(&o->control, PT_IPERF3_TEST_RUNNING, deadline, e);
     o->started = rc == 0;
     return rc;
 }
@@ -280,13 +199,13 @@ static bool listen_to(struct pt_far *f)
     uint8_t state = 0;
     if (o->ended || f->reported)
         return true;
-    int rc = pt_exact_look(o->fd, &state);
+    int rc = pt_exact_look(o->control.fd, &state);
     if (rc == 0)
         return true;
     if (rc < 0)
-        (void)lost(f, rc, &e);
+        (void)pt_iperf3_lost(&o->control, rc, &e);
     else
-        (void)unexpected(f, (int8_t)state, pt_clock_now() + PT_S, &e);
+        (void)pt_iperf3_unexpected(&o->control, (int8_t)state, pt_clock_now() + PT_S, &e);
     pt_far_broke(f, "peer lost: %s", e.text);
     return false;
 }
@@ -365,20 +284,20 @@ static int exchange(struct pt_far *f, const struct pt_job *job, pt_ns deadline, 
 {
     struct own *o = f->own;
     json_t *theirs = NULL;
-    int rc = say(f, PT_IPERF3_TEST_END, deadline);
+    int rc = pt_iperf3_say(&o->control, PT_IPERF3_TEST_END, deadline, e);
     o->ended = true;
-    rc = rc < 0 ? lost(f, rc, e) : expect(f, PT_IPERF3_EXCHANGE_RESULTS, deadline, e);
+    rc = rc < 0 ? rc : pt_iperf3_expect(&o->control, PT_IPERF3_EXCHANGE_RESULTS, deadline, e);
     if (rc == 0)
-        rc = send_json(f, our_results(f, job), deadline, e);
+        rc = pt_iperf3_send_json(&o->control, our_results(f, job), deadline, e);
     if (rc == 0)
-        rc = receive_json(f, &theirs, deadline, e);
+        rc = pt_iperf3_recv_json(&o->control, PT_IPERF3_RESULTS_MAX, &theirs, deadline, e);
     if (rc == 0)
         rc = pt_iperf3_results_parse(&o->results, theirs, e);
     json_decref(theirs);
     o->have_results = rc == 0;
-    if (rc == 0 && expect(f, PT_IPERF3_DISPLAY_RESULTS, deadline, NULL) == 0) {
+    if (rc == 0 && pt_iperf3_expect(&o->control, PT_IPERF3_DISPLAY_RESULTS, deadline, NULL) == 0) {
         o->displayed = true;
-        (void)!say(f, PT_IPERF3_DONE, deadline);
+        (void)!pt_iperf3_say(&o->control, PT_IPERF3_DONE, deadline, NULL);
     }
     return rc;
 }
@@ -503,12 +422,13 @@ static void close_far(struct pt_far *f)
         return;
     /* One that we leave in the middle shall not wait for us. */
     if (o->started && !o->ended)
-        (void)!say(f, PT_IPERF3_CLIENT_TERMINATE, pt_clock_now() + PT_S / 10);
+        (void)!pt_iperf3_say(&o->control, PT_IPERF3_CLIENT_TERMINATE, pt_clock_now() + PT_S / 10,
+                             NULL);
     for (uint32_t i = 0; i < o->flow_count; i++)
         close(o->flows[i]);
     free(o->flows);
-    if (o->fd >= 0)
-        close(o->fd);
+    if (o->control.fd >= 0)
+        close(o->control.fd);
     json_decref((json_t *)(uintptr_t)f->identity);
     free(o);
 }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "net/sock.h"
+#include "net/udp_door.h"
 #include "service/serve_private.h"
 
 #include <errno.h>
@@ -81,25 +82,6 @@ void pt_serve_listen_loopback(struct pt_serve_spec *spec, uint16_t port)
     }
 }
 
-/* Bound without SO_REUSEPORT, so that a port in use is an error; set after, so that the sockets of
- * flows may join. */
-static int open_udp(const struct pt_addr *at, struct pt_err *e)
-{
-    static const int on = 1;
-    bool v6 = pt_addr_family(at) == AF_INET6;
-    int fd = pt_sock_bind(at, &(struct pt_sockopts){.v6only = v6}, e);
-    if (fd < 0)
-        return fd;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0 ||
-        setsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on,
-                   sizeof(on)) != 0) {
-        int rc = pt_fail(e, -errno, "UDP socket options: %s", pt_strerror(-errno));
-        close(fd);
-        return rc;
-    }
-    return fd;
-}
-
 static int open_door(struct pt_serve_door *door, const struct pt_addr *at, struct pt_err *e)
 {
     bool v6 = pt_addr_family(at) == AF_INET6;
@@ -114,7 +96,7 @@ static int open_door(struct pt_serve_door *door, const struct pt_addr *at, struc
     if (rc) {
         pt_fail(e, rc, "getsockname: %s", pt_strerror(rc));
     } else if (pt_addr_family(at) != AF_UNIX) {
-        door->udp = open_udp(&door->at, e);
+        door->udp = pt_udp_door_open(&door->at, e);
         rc = door->udp < 0 ? door->udp : 0;
     }
     if (rc)
