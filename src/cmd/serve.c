@@ -10,6 +10,7 @@
 #include "engine/run.h"
 #include "os/clock.h"
 #include "os/signal.h"
+#include "service/compat.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,6 +31,11 @@ const struct pt_opt pt_serve_opts[] = {
     {OPTION(allow, PT_OPT_LIST), .name = "allow", .metavar = "CIDR", .flags = PT_OPT_COMMAS,
      .help = "serve only clients from these prefixes, such as 10.0.0.0/8; several allowed "
              "(default: all)"},
+    {OPTION(compat, PT_OPT_LIST), .name = "compat", .metavar = "TOOL[,...]", .flags = PT_OPT_COMMAS,
+     .help = "also serve the clients of other tools, at the same addresses, on ports of their own: "
+             "iperf3 (5201)"},
+    {OPTION(iperf3_port, PT_OPT_U32), .name = "iperf3-port", .metavar = "N", .min = 1, .max = 65535,
+     .help = "another port for them (default 5201)"},
     {OPTION(connections, PT_OPT_COUNT), .name = "connections", .metavar = "N", .min = 1,
      .help = "serve N sessions, then exit (default: go on)"},
     {OPTION(max_sessions, PT_OPT_U32), .name = "max-sessions", .metavar = "N", .group = "Limits",
@@ -66,6 +72,24 @@ static int fill_lists(struct pt_serve_spec *spec, const struct pt_serve_opts *o,
     return 0;
 }
 
+static int check_compat(const struct pt_serve_opts *o, struct pt_err *e)
+{
+    bool iperf3 = false;
+    if (o->compat.n > PT_COMPAT_MAX)
+        return pt_fail(e, -EINVAL, "--compat: a tool was named twice");
+    for (uint32_t i = 0; i < o->compat.n; i++) {
+        if (!pt_compat_find(o->compat.at[i]))
+            return pt_fail(e, -EINVAL, "--compat %s: known are iperf3", o->compat.at[i]);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(o->compat.at[i], o->compat.at[k]) == 0)
+                return pt_fail(e, -EINVAL, "--compat: %s was named twice", o->compat.at[i]);
+        iperf3 |= strcmp(o->compat.at[i], "iperf3") == 0;
+    }
+    if (o->iperf3_port && !iperf3)
+        return pt_fail(e, -EINVAL, "--iperf3-port goes with --compat iperf3");
+    return 0;
+}
+
 int pt_serve_spec_fill(struct pt_serve_spec *spec, const struct pt_serve_opts *o, struct pt_err *e)
 {
     _Static_assert(PT_SERVE_ALLOW_MAX >= PT_STRS_MAX, "every --allow has room");
@@ -76,7 +100,9 @@ int pt_serve_spec_fill(struct pt_serve_spec *spec, const struct pt_serve_opts *o
                                   .max_sessions = o->max_sessions,
                                   .max_connections = o->max_connections};
     spec->sessions = o->connections;
-    int rc = fill_lists(spec, o, e);
+    int rc = check_compat(o, e);
+    if (!rc)
+        rc = fill_lists(spec, o, e);
     if (!rc && o->secret_file[0])
         rc = pt_secret_load(&spec->secret, o->secret_file, e);
     return rc;
@@ -113,8 +139,29 @@ static void say_who_can_connect(const struct pt_manual *m, const struct pt_serve
     fflush(stdout);
 }
 
-int pt_serve_command(const struct pt_manual *m, const struct pt_serve_spec *spec)
+/* They end with us. */
+static int start_compat(const struct pt_serve_opts *o, const struct pt_serve_spec *spec,
+                        struct pt_child children[PT_COMPAT_MAX], struct pt_err *e)
 {
+    for (uint32_t i = 0; i < o->compat.n; i++) {
+        const struct pt_compat *c = pt_compat_find(o->compat.at[i]);
+        uint16_t port = (uint16_t)o->iperf3_port;
+        int rc = pt_compat_start(&children[i], c, spec, port, e);
+        if (rc < 0)
+            return rc;
+        printf("pitot serve: listening for clients of %s on port %u\n", c->name,
+               port ? port : c->port);
+    }
+    if (o->compat.n && spec->secret.len)
+        printf("pitot serve: clients of other tools prove no secret; --allow limits them\n");
+    fflush(stdout);
+    return 0;
+}
+
+int pt_serve_command(const struct pt_manual *m, const struct pt_serve_opts *o,
+                     const struct pt_serve_spec *spec)
+{
+    struct pt_child children[PT_COMPAT_MAX] = {{0}};
     struct pt_err e = {0};
     struct pt_serve *s = NULL;
     pt_log_init(to_stderr, NULL, PT_LOG_INFO);
@@ -124,8 +171,12 @@ int pt_serve_command(const struct pt_manual *m, const struct pt_serve_spec *spec
     if (!rc) {
         printf("pitot %s: listening on %s\n", m->command, pt_serve_addresses(s));
         say_who_can_connect(m, spec);
-        rc = pt_serve_run(s, &e);
+        rc = start_compat(o, spec, children, &e);
     }
+    if (!rc)
+        rc = pt_serve_run(s, &e);
+    for (size_t i = 0; i < PT_COMPAT_MAX; i++)
+        pt_child_end(&children[i], PT_S, NULL);
     pt_serve_close(s);
     return rc ? pt_cmd_complain(m, &e, PT_EXIT_FAILED) : PT_EXIT_OK;
 }
@@ -161,7 +212,7 @@ static int run(int argc, const char *const *argv)
     if (rc)
         return pt_cmd_complain(&manual, &e, rc == -EINVAL ? PT_EXIT_USAGE : PT_EXIT_FAILED);
     spec.session = pt_answer_session;
-    rc = pt_serve_command(&manual, &spec);
+    rc = pt_serve_command(&manual, &opts, &spec);
     pt_wipe(&spec.secret, sizeof(spec.secret));
     return rc;
 }

@@ -8,11 +8,11 @@
 #include "service/serve.h"
 
 struct pt_serve_opts {
-    struct pt_strs listen, allow;
+    struct pt_strs listen, allow, compat;
     char secret_file[1024];
     struct pt_rate max_rate;
     pt_ns max_duration;
-    uint32_t max_sessions, max_connections;
+    uint32_t max_sessions, max_connections, iperf3_port;
     uint64_t connections;
 };
 
@@ -24,7 +24,8 @@ int pt_serve_spec_fill(struct pt_serve_spec *spec, const struct pt_serve_opts *o
                        struct pt_err *e) PT_MUST_USE;
 
 /* Installs the signals, sends the log to stderr, says on stdout where it listens, serves until the
- * end. Returns the exit status. */
-int pt_serve_command(const struct pt_manual *m, const struct pt_serve_spec *spec);
+ * end, with what `--compat` of the options asks for beside it. Returns the exit status. */
+int pt_serve_command(const struct pt_manual *m, const struct pt_serve_opts *o,
+                     const struct pt_serve_spec *spec);
 
 #endif

@@ -169,7 +169,7 @@ static int serve(struct truth *t)
     int status = PT_EXIT_OK;
     int rc = start_echoes(t, &e);
     if (!rc && t->serve.listen_count)
-        status = pt_serve_command(&manual, &t->serve);
+        status = pt_serve_command(&manual, &t->serve_opts, &t->serve);
     else if (!rc)
         rc = watch_echoes(t, &e);
     end_echoes(t);
@@ -200,12 +200,14 @@ static int prepare(struct truth *t, struct pt_opts *sets, size_t n, int argc,
     return rc ? rc : open_echoes(t, e);
 }
 
+static const char *const without[] = {"compat", "iperf3-port", NULL};
+
 static int run(int argc, const char *const *argv)
 {
     static struct truth t;
     struct pt_opts sets[] = {{.table = pt_truth_path_opts, .values = &t.impairment.spec},
                              {.table = own_opts, .values = &t.opts},
-                             {.table = pt_serve_opts, .values = &t.serve_opts}};
+                             {.table = pt_serve_opts, .values = &t.serve_opts, .without = without}};
     struct pt_err e = {0};
     int rc = 0;
     for (size_t i = 0; i < PT_COUNT(sets) && !rc; i++)

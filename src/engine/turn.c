@@ -19,6 +19,8 @@
 #define WAIT_NS     (55 * PT_MS) /* the stop word is looked at at least so often */
 #define QUIET_DGRAM (100 * PT_MS)
 #define DRAIN_NS    PT_S
+/* Streams whose end is told elsewhere have ended when so long nothing comes. */
+#define LINGER_NS (50 * PT_MS)
 /* Between two looks of a moderated receiver: some dozen packets of a flow at the rates a stack
  * carries, a small part of what its buffer holds. */
 #define MODERATE_NS      (200 * PT_US)
@@ -312,6 +314,8 @@ static bool work_is_over(struct pt_worker *w, pt_ns now)
     pt_ns last = w->st->last_rx_ns > w->stop_ns ? w->st->last_rx_ns : w->stop_ns;
     if (s->chan == PT_CHAN_UDP) /* the window's last ones are under way */
         return now - last > QUIET_DGRAM || now - w->stop_ns > w->job->spec.plan->common.timeout;
+    if (s->lingers)
+        return now - last > LINGER_NS || now - w->stop_ns > DRAIN_NS;
     /* A counted transfer is there when its last byte is; else what comes is no longer measured. */
     return s->bytes ? now - last > w->job->spec.plan->common.timeout : now - w->stop_ns > DRAIN_NS;
 }
