@@ -29,8 +29,10 @@ static void read_flow(struct pt_half_flow *out, const struct pt_job *job, uint32
         .tcp_valid = st->tcp_valid,
         .error = st->error,
     };
-    if (job->spec.shape.whole)
+    if (job->spec.shape.whole) {
+        pt_counters_add(&out->c, &st->c[PT_PHASE_WARMUP]);
         pt_counters_add(&out->c, &st->c[PT_PHASE_TAIL]);
+    }
     memcpy(out->local, st->local, sizeof(out->local));
     memcpy(out->remote, st->remote, sizeof(out->remote));
     if (st->tcp_valid) {
@@ -105,8 +107,10 @@ static void read_workers(struct pt_half *h, const struct pt_job *job)
         const struct pt_worker_stat *w = &job->workers[i];
         for (unsigned p = 0; p < PT_PHASES; p++)
             pt_counters_add(&h->c[p], &w->c[p]);
-        if (job->spec.shape.whole)
+        if (job->spec.shape.whole) {
+            pt_counters_add(&h->c[PT_PHASE_MEASURE], &w->c[PT_PHASE_WARMUP]);
             pt_counters_add(&h->c[PT_PHASE_MEASURE], &w->c[PT_PHASE_TAIL]);
+        }
         h->late += w->late;
         h->tx_refused += w->tx_refused;
         h->drops += w->ring_drops;

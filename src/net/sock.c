@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "net/sock.h"
 
+#include "proto/preamble.h"
+
 #include "os/clock.h"
 #include "os/sysctl.h"
 
@@ -284,7 +286,9 @@ static int connect_failure(const struct pt_addr *to, int code, struct pt_err *e)
     const char *advice = "";
     switch (code) {
     case -ECONNREFUSED:
-        advice = "; nothing listens there (start `pitot serve` on that host)";
+        advice = pt_addr_port(to) == PT_PORT
+                     ? "; nothing listens there (start `pitot serve` on that host)"
+                     : "; nothing listens there";
         break;
     case -EAGAIN:
         advice = "; its queue of waiting connections is full";

@@ -86,12 +86,20 @@ static int reach(struct pt_far *f, pt_ns deadline, struct pt_err *e)
                   : pt_iperf3_expect(&o->control, PT_IPERF3_PARAM_EXCHANGE, deadline, e);
 }
 
+/* About a millisecond's worth: its senders wait between whole blocks. */
+static uint64_t paced_block(double bits_per_s)
+{
+    double bytes = bits_per_s / 8 / 1000;
+    return bytes < 1448 ? 1448 : bytes > 131072 ? 131072 : (uint64_t)bytes;
+}
+
 static void fill_params(struct pt_far *f)
 {
     struct own *o = f->own;
     const struct pt_shape *s = f->shape;
     const struct pt_common *c = &f->plan->common;
     bool both = s->forward && s->forward < s->flows, udp = s->chan == PT_CHAN_UDP;
+    double each = s->bits_per_s / (both ? s->flows / 2 : s->flows);
     pt_ns whole = s->bytes ? 0 : s->warmup + s->duration;
     o->params = (struct pt_iperf3_params){
         .udp = udp,
@@ -102,13 +110,13 @@ static void fill_params(struct pt_far *f)
         .omit_s = s->warmup % PT_S ? 0 : (uint32_t)(s->warmup / PT_S),
         .bytes = s->bytes,
         .parallel = both ? s->flows / 2 : s->flows,
-        .len = (uint32_t)(c->size ? c->size
-                          : udp   ? 1460
-                                  : 128 << 10),
+        .len = (uint32_t)(c->size    ? c->size
+                          : udp      ? 1460
+                          : each > 0 ? paced_block(each)
+                                     : 128 << 10),
         .mss = c->mss,
         .tos = c->tos,
-        .bits_per_s =
-            s->bits_per_s > 0 ? (uint64_t)(s->bits_per_s / (both ? s->flows / 2 : s->flows)) : 0,
+        .bits_per_s = each > 0 ? (uint64_t)each : 0,
     };
     if (o->params.omit_s)
         o->params.time_s -= o->params.omit_s;
