@@ -44,7 +44,7 @@ struct running {
     int channel;
     char cookie[PT_IPERF3_COOKIE];
     struct pt_addr peer;
-    uint32_t wants; /* UDP streams */
+    uint32_t wants, waits; /* UDP streams that are to come; … when it is its turn */
 };
 
 struct server {
@@ -158,6 +158,33 @@ static void sort_out(struct server *s, struct entry *en)
     en->fd = -1;
 }
 
+static bool same_ip(const struct pt_addr *a, const struct pt_addr *b)
+{
+    struct pt_addr x = *a, y = *b;
+    pt_addr_set_port(&x, 1);
+    pt_addr_set_port(&y, 1);
+    return pt_addr_cmp(&x, &y) == 0;
+}
+
+/* Those that wait and whose address no other test opens streams from. */
+static void give_turns(struct server *s)
+{
+    struct pt_compat_word w = {.kind = PT_COMPAT_GO};
+    for (unsigned i = 0; i < s->tests_max; i++) {
+        struct running *t = &s->tests[i];
+        bool busy = false;
+        if (!t->process.pid || !t->waits)
+            continue;
+        for (unsigned k = 0; k < s->tests_max; k++)
+            busy |= s->tests[k].process.pid && s->tests[k].wants &&
+                    same_ip(&s->tests[k].peer, &t->peer);
+        if (busy || pt_fdpass_send(t->channel, -1, &w, sizeof(w), 0) < 0)
+            continue;
+        t->wants = t->waits;
+        t->waits = 0;
+    }
+}
+
 static void hear_test(struct running *t)
 {
     struct pt_compat_word w;
@@ -173,7 +200,7 @@ static void hear_test(struct running *t)
         return;
     w.text[sizeof(w.text) - 1] = '\0';
     if (w.kind == PT_COMPAT_WANTS_UDP)
-        t->wants = w.streams;
+        t->waits = w.streams;
     else if (w.kind == PT_COMPAT_LOG)
         pt_log(PT_LOG_INFO, "%s", w.text);
 }
@@ -225,15 +252,6 @@ static void read_entry(struct server *s, struct entry *en)
 }
 
 /* ---- UDP streams */
-
-static bool same_ip(const struct pt_addr *a, const struct pt_addr *b)
-{
-    struct pt_addr x = *a, y = *b;
-    pt_addr_set_port(&x, 1);
-    pt_addr_set_port(&y, 1);
-    char s[PT_ADDR_TEXT], t[PT_ADDR_TEXT];
-    return strcmp(pt_addr_print(&x, s), pt_addr_print(&y, t)) == 0;
-}
 
 static void hear_door(struct server *s, struct door *d)
 {
@@ -312,6 +330,7 @@ static void turn(struct server *s)
     for (nfds_t i = entries; i < tests; i++)
         if (f[i].revents)
             hear_test(who[i]);
+    give_turns(s);
     pt_ns now = pt_clock_now();
     for (nfds_t i = doors; i < entries; i++) {
         struct entry *en = who[i];

@@ -15,8 +15,8 @@
 
 /* What a test's process tells the main one, and what comes back with a descriptor. */
 struct pt_compat_word {
-    enum { PT_COMPAT_WANTS_UDP = 1, PT_COMPAT_STREAM, PT_COMPAT_LOG } kind;
-    uint32_t streams; /* WANTS_UDP: that many; 0: no more */
+    enum { PT_COMPAT_WANTS_UDP = 1, PT_COMPAT_GO, PT_COMPAT_STREAM, PT_COMPAT_LOG } kind;
+    uint32_t streams; /* WANTS_UDP: that many; answered by GO when it is this test's turn */
     char text[200];   /* LOG */
 };
 

@@ -172,13 +172,27 @@ static int ask_for_udp(struct test *t, unsigned streams, pt_ns deadline)
     return pt_fdpass_send(t->spec->channel, -1, &w, sizeof(w), deadline);
 }
 
+/* A UDP stream does not say to which test it belongs, so tests of one address take turns. */
+static int await_turn(struct test *t, pt_ns deadline, struct pt_err *e)
+{
+    struct pt_compat_word w = {.kind = PT_COMPAT_STREAM};
+    int fd = -1;
+    int rc = ask_for_udp(t, t->job_spec.shape.flows, deadline);
+    ssize_t n = rc < 0 ? rc : pt_fdpass_recv(t->spec->channel, &fd, &w, sizeof(w), deadline);
+    if (fd >= 0)
+        close(fd);
+    if (n != sizeof(w) || w.kind != PT_COMPAT_GO)
+        return pt_fail(e, n < 0 ? (int)n : -EPIPE, "it got no turn to open its UDP streams");
+    return 0;
+}
+
 /* The client opens them one after the other; main brings each. */
 static int take_streams(struct test *t, struct pt_err *e)
 {
     const struct pt_shape *s = &t->job_spec.shape;
     pt_ns deadline = pt_clock_now() + STEP_NS;
     bool udp = s->chan == PT_CHAN_UDP;
-    int rc = udp ? ask_for_udp(t, s->flows, deadline) : 0;
+    int rc = udp ? await_turn(t, deadline, e) : 0;
     if (rc == 0)
         rc = pt_iperf3_say(&t->control, PT_IPERF3_CREATE_STREAMS, deadline, e);
     while (rc == 0 && t->fd_count < s->flows) {
