@@ -150,7 +150,7 @@ static int start_compat(const struct pt_serve_opts *o, const struct pt_serve_spe
         if (rc < 0)
             return rc;
         printf("pitot serve: listening for clients of %s on port %u\n", c->name,
-               port ? port : c->port);
+               (unsigned)(port ? port : c->port));
     }
     if (o->compat.n && spec->secret.len)
         printf("pitot serve: clients of other tools prove no secret; --allow limits them\n");

@@ -105,7 +105,7 @@ static int make_plan(struct test *t, struct pt_err *e)
         rc |= set(t, "rcvbuf", "%u", p->window);
     }
     if (p->bits_per_s && (p->reverse || p->bidir))
-        rc |= set(t, "rate", "%llubit", (unsigned long long)(p->bits_per_s * p->parallel));
+        rc |= set(t, "rate", "%llubit", (unsigned long long)p->bits_per_s * p->parallel);
     if (rc < 0)
         return pt_fail(e, -EPROTO, "its parameters cannot be carried out here");
     t->job_spec = (struct pt_job_spec){.side = PT_ANSWER,
