@@ -182,7 +182,7 @@ int pt_iperf3_params_parse(struct pt_iperf3_params *p, const json_t *from, int32
         {"MSS", 65535, &mss, 114},
         {"window", 512 << 20, &window, 114},
         {"TOS", 255, &tos, 114},
-        {"bandwidth", 9e18, &p->bits_per_s, 27},
+        {"bandwidth", 1e14, &p->bits_per_s, 27},
     };
     *i_errno = 114;
     if (!json_is_object(from))
