@@ -9,6 +9,7 @@
 #include "sink/sink.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,9 +101,24 @@ static void add_text(struct pt_buf *out, const char *text)
     pt_buf_adds(out, "\"");
 }
 
-static void add_field(struct pt_buf *out, const json_t *v, bool first)
+/* What is too small or too large to be spread out has an exponent, as in the document. */
+static void add_real(struct pt_buf *out, double v)
 {
     char number[PT_UNITS_TEXT];
+    double magnitude = fabs(v);
+    if (!(magnitude > 0) || (magnitude >= 1e-9 && magnitude <= 1e18)) {
+        pt_buf_adds(out, pt_real_print(number, sizeof(number), v));
+        return;
+    }
+    json_t *real = json_real(v);
+    char *text = json_dumps(real, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    pt_buf_adds(out, text ? text : "");
+    free(text);
+    json_decref(real);
+}
+
+static void add_field(struct pt_buf *out, const json_t *v, bool first)
+{
     if (!first)
         pt_buf_adds(out, ",");
     if (json_is_string(v))
@@ -110,7 +126,7 @@ static void add_field(struct pt_buf *out, const json_t *v, bool first)
     else if (json_is_integer(v))
         pt_buf_addf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
     else if (json_is_real(v))
-        pt_buf_adds(out, pt_real_print(number, sizeof(number), pt_real_stored(json_real_value(v))));
+        add_real(out, pt_real_stored(json_real_value(v)));
     else if (json_is_boolean(v))
         pt_buf_adds(out, json_is_true(v) ? "true" : "false");
 }
