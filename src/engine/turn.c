@@ -51,7 +51,7 @@ static void cross(struct pt_worker *w, pt_ns now)
             w->boundary_ns = w->end_ns;
             pt_usage_self(&st->usage_begin);
             w->heap_before = mallinfo2().uordblks;
-            st->last_rx_ns = now; /* silence counts from here */
+            st->last_rx_ns = now > w->start_ns ? now : w->start_ns; /* silence counts from here */
             w->settle = times_wakeups(w);
             for (uint32_t i = 0; i < w->flow_count; i++) {
                 struct pt_flow *f = &w->flows[i];

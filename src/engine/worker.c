@@ -252,7 +252,10 @@ static bool wait_for_start(struct pt_worker *w)
     const struct pt_shape *s = w->shape;
     bool counted = s->bytes || s->ops_per_flow;
     w->start_ns = start;
-    w->measure_ns = s->bytes ? 0 : start + s->warmup;
+    /* Every arrival of a counted transfer counts, and the first may come before the instant at
+     * which this end believes that the other begins. */
+    bool at_once = s->bytes || (s->ops_per_flow && !s->warmup && !w->senders);
+    w->measure_ns = at_once ? 0 : start + s->warmup;
     w->end_ns = counted ? PT_NS_MAX : w->measure_ns + s->duration;
     /* Round trips that are due at the very end may still begin a little late. */
     pt_ns tail = w->paced && s->both ? LATE_BEGIN : s->tail;

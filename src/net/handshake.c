@@ -198,7 +198,10 @@ int pt_control_open(struct pt_control *c, const struct pt_addr_list *to, const s
     struct pt_err why = {0};
     int fd = pt_sock_connect_any(SOCK_STREAM, to, from, NULL, deadline, &used, &why);
     if (fd < 0)
-        return pt_fail(e, fd, "%s", why.text);
+        return pt_fail(e, fd, "%s%s", why.text,
+                       fd == -ECONNREFUSED ? " (start `pitot serve` on that host)"
+                       : fd == -ENOENT     ? "; start `pitot serve --listen unix:PATH`"
+                                           : "");
     pt_control_init(c, fd, "server");
     int rc = client_handshake(c, secret, identity, w, deadline, e);
     if (rc == 0) {

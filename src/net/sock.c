@@ -286,15 +286,10 @@ static int connect_failure(const struct pt_addr *to, int code, struct pt_err *e)
     const char *advice = "";
     switch (code) {
     case -ECONNREFUSED:
-        advice = pt_addr_port(to) == PT_PORT
-                     ? "; nothing listens there (start `pitot serve` on that host)"
-                     : "; nothing listens there";
+        advice = "; nothing listens there";
         break;
     case -EAGAIN:
         advice = "; its queue of waiting connections is full";
-        break;
-    case -ENOENT:
-        advice = "; start `pitot serve --listen unix:PATH`";
         break;
     case -ETIMEDOUT:
         advice = "; no answer: is the host up, and does a firewall let the port through?";
